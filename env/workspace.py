@@ -15,6 +15,7 @@ from gumshoe.env.tox import behind_tox, let_through
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, ExecResult, Match, Reproduction, Task, TestOutcome, TestRun
+from gumshoe.tools.interpreters import our_plugin
 from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
 
 __all__ = ["Workspace"]
@@ -156,7 +157,7 @@ class Workspace:
 
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
-            plugins: injected modules that pytest is to load too, each with the environment variables that it reads.
+            plugins: modules of `env/inside` for pytest to load too, each with the environment variables that it reads.
             warm: whether it may be a fork of the test server.
             tracebacks: whether pytest prints them. What is known of single tests is the same without, and a run in
                 which many fail takes a fraction of the time.
@@ -169,16 +170,14 @@ class Workspace:
             self._put_back_readonly()
             sandbox.prepare_support()
         record = posixpath.join(sandbox.support, "outcomes.jsonl")
-        wanted = {"gumshoe_outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
+        wanted = {"runs.outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
         known = sandbox.environment
         result = sandbox.run(
             self.entrypoint,
             env={
                 **let_through(known),
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
-                "PYTEST_ADDOPTS": pytest_options(
-                    known, *(f"-p {name}" for name in wanted), "" if tracebacks else NO_TRACEBACKS
-                ),
+                "PYTEST_ADDOPTS": pytest_options(known, *map(our_plugin, wanted), "" if tracebacks else NO_TRACEBACKS),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,

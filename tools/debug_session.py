@@ -10,7 +10,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Sandbox, Session, Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.debug_answers import read_answer, read_breakpoints
-from gumshoe.tools.interpreters import python_words
+from gumshoe.tools.interpreters import our_program, python_words
 
 __all__ = ["DebugSession", "Exchange", "debug_argv"]
 
@@ -122,12 +122,12 @@ class DebugSession:
         self._session.close()
 
 
-def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], script: str = "gumshoe_debugger.py") -> list[str]:
-    """The command that runs `entrypoint` under an injected script, the debugger unless another is named.
+def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], program: str = "debugger.main") -> list[str]:
+    """The command that runs `entrypoint` under a program of `env/inside`, the debugger unless another is named.
 
-    `python` with its options becomes that interpreter running the script; any other program is left to the script to
-    find, and must be a Python program.
+    `python` with its options becomes that interpreter running our program; any other entrypoint is left to our program
+    to find, and must be a Python program.
     """
-    debugger = f"{sandbox.support}/{script}"
     words = python_words(entrypoint)
-    return [*(entrypoint[:words] or [sandbox.python]), debugger, "--", *entrypoint[words:]]
+    ours = our_program(sandbox.support, program)
+    return [*(entrypoint[:words] or [sandbox.python]), *ours, "--", *entrypoint[words:]]

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import StopProbe, TestOutcome
+from gumshoe.tools.interpreters import our_plugin
 from gumshoe.tools.outcomes import read_outcomes
 from gumshoe.tools.scripts import read_written, run_script, script_folder
 from gumshoe.tools.text import cut_line
@@ -99,7 +100,7 @@ def run_forked(
         "repairs_only": repairs_only,
         "folder": folder,
     }
-    ran = run_script(workspace, "whatif", request, "-p gumshoe_outcomes -p no:cacheprovider")
+    ran = run_script(workspace, "whatif", request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider")
     try:
         answers = read_answers(workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
     except (OSError, ValueError):

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gumshoe.env.inside.programs.project import FOREIGN, holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.tools.inside.gumshoe_project import FOREIGN, holds_tests
 from gumshoe.tools.source import read_source
 from gumshoe.tools.spans import Span, spans
 

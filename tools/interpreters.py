@@ -1,4 +1,4 @@
-"""Command lines of Python programs."""
+"""Command lines of Python programs, those of our own package in sandboxes included."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
-__all__ = ["is_pytest", "python_words"]
+from gumshoe.env.inside.loading import PACKAGE
+
+__all__ = ["is_pytest", "our_plugin", "our_program", "python_words"]
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
 _WITH_VALUE = {"-W", "-X"}
@@ -28,3 +30,18 @@ def is_pytest(argv: Sequence[str]) -> bool:
     program = list(argv[python_words(argv) :])
     named = program[1:2] if program[:1] == ["-m"] else [basename(each) for each in program[:1]]
     return bool(_PYTEST.intersection(named))
+
+
+def our_program(support: str, name: str) -> list[str]:
+    """The words that follow an interpreter to run a program of `env/inside`, before its arguments.
+
+    Args:
+        support: the sandbox's support folder.
+        name: of the program's module, such as `runs.whatif`.
+    """
+    return [f"{support}/{PACKAGE}/__main__.py", name]
+
+
+def our_plugin(name: str) -> str:
+    """The option that has pytest load a module of `env/inside`, such as `runs.outcomes`."""
+    return f"-p {PACKAGE}.{name}"

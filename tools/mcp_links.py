@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import IO, Any, Protocol
 
 from gumshoe.protocols import Sandbox
+from gumshoe.tools.interpreters import our_program
 from gumshoe.tools.text import cut_line, plain_text
 
 __all__ = ["HostLink", "McpLink", "SandboxLink", "ServerEnded"]
@@ -47,7 +48,7 @@ class SandboxLink:
     """A server in a sandbox, started in the workspace. Raises SandboxError where the sandbox itself broke."""
 
     def __init__(self, sandbox: Sandbox, argv: Sequence[str]) -> None:
-        carrier = [sandbox.python, f"{sandbox.support}/gumshoe_mcp.py"]
+        carrier = [sandbox.python, *our_program(sandbox.support, "programs.mcp")]
         self._session = sandbox.open_session([*carrier, *argv], env=_ENVIRONMENT)
         self._unsent: list[Any] = []
         self._printed = ""

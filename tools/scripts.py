@@ -1,4 +1,4 @@
-"""Runs a task's tests under one of the injected scripts that take a request, such as `gumshoe_whatif.py`."""
+"""Runs a task's tests under one of the programs of `env/inside` that take a request, such as `runs.whatif`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def script_folder(workspace: Workspace, name: str) -> str:
 
 
 def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], options: str = "") -> ExecResult:
-    """Runs the entrypoint under `gumshoe_NAME.py`, whose folder is emptied before; the workspace is put back behind it.
+    """Runs the entrypoint under `runs.NAME`, whose folder is emptied before; the workspace is put back behind it.
 
     Args:
         workspace: where.
@@ -37,7 +37,7 @@ def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], opti
     sandbox.run(["rm", "-rf", folder], timeout=timeout)
     sandbox.write_file(f"{folder}/request.json", data.encode(), inside=False)
     before = sandbox.snapshot()
-    argv = debug_argv(sandbox, workspace.debug_entrypoint, f"gumshoe_{name}.py")
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, f"runs.{name}")
     addopts = pytest_options(sandbox.environment, options, NO_TRACEBACKS)
     variables = {"PYTEST_ADDOPTS": addopts, f"GUMSHOE_{name.upper()}": f"{folder}/request.json"}
     ran = sandbox.run(argv, env=variables, timeout=timeout + _MARGIN_S, warm=True)

@@ -47,7 +47,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class Spectrum(BaseModel):
-    """What `gumshoe_suspects` wrote.
+    """What `runs.suspects` in `env/inside` wrote.
 
     `running` of the failing tests had not ended when the time was up. `lines` holds, by path and line, how many failing
     and passing tests ran it; `distances`, by path and the line at which a function begins, how many calls lie between
@@ -183,7 +183,7 @@ def follow(workspace: Workspace) -> tuple[TestRun, Spectrum]:
 def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
     """With a plugin of pytest, however the entrypoint starts that."""
     record = f"{workspace.sandbox.support}/{_RECORD}"
-    plugins = {"gumshoe_suspects": {"GUMSHOE_LINES": record}}
+    plugins = {"runs.suspects": {"GUMSHOE_LINES": record}}
     run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
     return run, read_written(workspace, record)
 

@@ -23,7 +23,7 @@ def syntax_error(workspace: Workspace, code: str) -> str | None:
     """
     sandbox = workspace.sandbox
     sandbox.prepare_support()
-    argv = debug_argv(sandbox, workspace.debug_entrypoint, "gumshoe_syntax.py")
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, "programs.syntax")
     data = code.encode("utf-8", "surrogateescape")
     result = sandbox.run(argv, input=data, timeout=_CHECK_TIMEOUT_S, warm=True)
     if result.exit_code not in (0, None):

@@ -1,6 +1,6 @@
 """`whatif`: change a line in memory, run the tests, and see which ones change their outcome.
 
-Predicate switching and value replacement, see `tools/inside/gumshoe_change.py`. Nothing in the workspace changes.
+Predicate switching and value replacement, see `env/inside/runs/change.py`. Nothing in the workspace changes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.text import cut_line, plural
 
 __all__ = [

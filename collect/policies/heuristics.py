@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolSchema
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.tracebacks import describe_frame
 

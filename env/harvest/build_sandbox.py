@@ -153,7 +153,7 @@ class BuildSandbox:
                     os.chown(Path(parent, name), user, user, follow_symlinks=False)
 
     def _prepare(self, folder: Path) -> None:
-        inside = Path(__file__).resolve().parent.parent / "inside"
+        inside = Path(__file__).resolve().parent.parent / "inside" / "programs"
         for name in ("drop_privileges.py", "fetch_sdist.py"):
             shutil.copy(inside / name, folder / name)
             (folder / name).chmod(0o644)

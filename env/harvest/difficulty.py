@@ -23,6 +23,7 @@ from pathlib import Path
 from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
@@ -30,7 +31,6 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 from gumshoe.storage import read_records
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.spans import Span, innermost, spans
 from gumshoe.tools.suspects import Suspect, follow, functions_of, rank
 

@@ -16,11 +16,11 @@ import libcst as cst
 
 from gumshoe.env.harvest.names import offered_names, unknown_names
 from gumshoe.env.harvest.repository import run_git
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.synth.bug import Bug, CodePosition
 from gumshoe.env.synth.candidates import changed_lines
 from gumshoe.env.synth.source import ParsedFile
 from gumshoe.errors import TaskError
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.spans import MODULE, enclosing, spans
 
 __all__ = ["HISTORY", "history_bugs"]

@@ -1,5 +1,22 @@
-"""What runs inside a sandbox: the warden and its parts.
+"""Everything that runs inside a sandbox: one package, standard library only, Python 3.6 to 3.14.
 
-Standard library only, Python 3.6 to 3.14, one thread, no sleeping and no polling. The host sends these sources over
-the warden's terminal (`gumshoe.env.sandboxes.bootstrap`), so nothing has to be installed in the sandbox.
+The host sends all of its files to the warden when a sandbox starts (`gumshoe.env.sandboxes.bootstrap`). The warden runs
+from memory and keeps the package on disk, as `gumshoe_inside` in the sandbox's support folder, exactly as it was sent.
+Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under any other.
+
+| process | started as | imports |
+|---|---|---|
+| warden | from memory | `warden`, apart from what only the launcher needs |
+| launcher | from memory, by the warden | `warden.launcher` and what that imports |
+| test server | `programs.server` | what its programs need, so that a fork has it: `debugger`, `runs`, a supervisor |
+| debugged program | `debugger.main` | `debugger`, `programs` |
+| watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.spectrum` | `runs`, `debugger`, `programs` |
+| test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
+| test run of unittest or sympy | `runs.unittest_outcomes` | that module and `programs` |
+| maker of bugs | `runs.synth_verifier`, `runs.suite_trials` | the modules `runs.suite_*` |
+| rewriting of tests for a verdict | `verdict.gumshoe_variants`, run by its path | `verdict` |
+| carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |
+| build sandbox, without a warden | `programs.drop_privileges`, `programs.fetch_sdist`, by their paths | nothing |
+
+A program of the package is started by `__main__`, with its module's name.
 """

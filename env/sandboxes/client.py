@@ -12,14 +12,13 @@ from typing import Any
 from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
 from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.env.sandboxes.session import WardenSession
-from gumshoe.env.sandboxes.support import support_modules, support_version
 from gumshoe.errors import SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match
-from gumshoe.tools.interpreters import python_words
+from gumshoe.tools.interpreters import our_program, python_words
 
 __all__ = ["WardenSandbox"]
 
-SERVER = "gumshoe_server.py"
+SERVER = "programs.server"
 COMMANDS = ("pytest", "py.test")
 START_S = 2 * RPC_GRACE_S
 
@@ -142,10 +141,8 @@ class WardenSandbox:
         self._put("unpack", archive=_encode(archive), folder=folder)
 
     def prepare_support(self) -> None:
-        """Makes the support folder hold our modules and nothing else, whatever has happened to it."""
-        version = support_version()
-        if not self._put("renew", folder=self.support, version=version):
-            self._put("renew", folder=self.support, version=version, files=support_modules())
+        """Makes the support folder hold our package and nothing else, whatever has happened to it."""
+        self._put("renew", folder=self.support)
 
     def begin_episode(self) -> None:
         """From now on, `tampering` counts what programs do."""
@@ -238,7 +235,7 @@ class WardenSandbox:
         words = python_words(argv)
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None
-        server = [*(argv[:words] or [self.python]), f"{self.support}/{SERVER}"]
+        server = [*(argv[:words] or [self.python]), *our_program(self.support, SERVER)]
         forked = {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
         known = self._link.server
         if known is None or any(known[key] != forked[key] for key in ("argv", "env")):

@@ -1,8 +1,8 @@
 """Warm sandboxes: started ahead, and reused once they are shown to be in their initial state.
 
 A sandbox comes back to the pool when it is closed. In the background its programs are killed, its folders emptied, and
-its whole state compared with the state at its start (see `gumshoe.env.inside.state`). If anything differs, or anything
-fails, it is thrown away and a fresh one is started in its place.
+its whole state compared with the state at its start (see `gumshoe.env.inside.warden.state`). If anything differs, or
+anything fails, it is thrown away and a fresh one is started in its place.
 
 Only tasks that come as a folder and need no setup go through a pool: nothing but the scratch folders can be written in
 their sandboxes. For the others see `prepared`; the local sandbox is never warm.

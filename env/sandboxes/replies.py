@@ -84,7 +84,6 @@ _FORMS: Mapping[str, Any] = {
     "read": Base64,
     "read_real": Annotated[tuple[str, Base64], Field(strict=False)],
     "real_path": str,
-    "renew": bool,
     "walk": list[Annotated[tuple[str, str, Count], Field(strict=False)]],
     "grep": _Grep,
     "snapshot": str,

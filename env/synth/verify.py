@@ -9,25 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.modules import command_of, write_modules
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.synth.bug import Bug
 from gumshoe.env.synth.suite import Suite
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
-from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.tools.interpreters import our_program
 
 __all__ = ["CandidateVerdict", "CleanRun", "FailedTest", "ProjectVerifier", "UnfitTests"]
 
-MODULES = (
-    "suite_tracer",
-    "suite_chance",
-    "suite_plugins",
-    "suite_patches",
-    "suite_forks",
-    "suite_project",
-    "synth_verifier",
-)
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0
@@ -96,7 +87,7 @@ class ProjectVerifier:
         self._sandbox = open_sandbox(clean, config, trusted=True)
         self._folder = f"{self._sandbox.support}/synth"
         try:
-            write_modules(self._sandbox, self._folder, MODULES)
+            self._sandbox.prepare_support()
         except BaseException:
             self.close()
             raise
@@ -194,7 +185,7 @@ class ProjectVerifier:
             "candidates": candidates,
         }
         result = self._sandbox.run(
-            command_of(self._sandbox.python, "synth_verifier", self._folder),
+            [self._sandbox.python, *our_program(self._sandbox.support, "runs.synth_verifier")],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
             timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),

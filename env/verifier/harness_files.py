@@ -53,7 +53,9 @@ def is_configuration(path: str, sides: Sides) -> bool:
     if name in ALWAYS or name in STARTUP or name.endswith((".pth", ".pyc", ".pyo")):
         return True
     folders = path.split("/")
-    if name.startswith("gumshoe_") or "__pycache__" in folders or path.endswith(".egg-link"):
+    if "__pycache__" in folders or path.endswith(".egg-link"):
+        return True
+    if any(folder.startswith("gumshoe_") for folder in folders):  # May be imported in place of our own package.
         return True
     if any(folder.endswith((".dist-info", ".egg-info")) for folder in folders):  # May name plugins of pytest.
         return True

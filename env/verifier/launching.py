@@ -7,9 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gumshoe.tools.interpreters import our_program
+
 __all__ = ["Launch", "launch"]
 
-RECORDER = "gumshoe_unittest_outcomes.py"
+RECORDER = "runs.unittest_outcomes"
 PYTHON = re.compile(r"(python|pypy)[\d.]*")
 OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 SCRIPTS = ("runtests.py", "bin/test")
@@ -32,17 +34,17 @@ def launch(entrypoint: Sequence[str], support: str) -> Launch:
 
     Args:
         entrypoint: the task's argv.
-        support: the folder with our modules inside the sandbox.
+        support: the folder with our package inside the sandbox.
     """
-    recorder = posixpath.join(support, RECORDER)
+    recorder = our_program(support, RECORDER)
     if PYTHON.fullmatch(posixpath.basename(entrypoint[0])):
         options, rest = _split(entrypoint)
         if rest[:2] == ["-m", "unittest"]:
-            return Launch((*options, recorder, "--", *rest))
+            return Launch((*options, *recorder, "--", *rest))
         if rest and rest[0].endswith((".py", *SCRIPTS)):
-            return Launch((*options, recorder, "--", *rest), rest[0].removeprefix("./"))
+            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"))
     elif entrypoint[0].endswith(SCRIPTS):
-        return Launch(("python", recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
+        return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
     return Launch(tuple(entrypoint))
 
 

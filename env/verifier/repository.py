@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.ignore import Patterns
+from gumshoe.env.inside.loading import PACKAGE
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.tox import let_through
@@ -24,12 +25,13 @@ from gumshoe.env.verifier.launching import Launch, launch
 from gumshoe.env.verifier.rules import Rules
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
+from gumshoe.tools.interpreters import our_plugin
 from gumshoe.tools.outcomes import pytest_options, read_outcomes
 
 __all__ = ["READONLY_FILE", "Applied", "TaskRepository", "TestDefinition", "Variants"]
 
 READONLY_FILE = ".debugreadonly"
-OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", "gumshoe_variants.py"
+OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", f"{PACKAGE}/verdict/gumshoe_variants.py"
 REWRITE_S = 120.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
@@ -221,7 +223,7 @@ class TaskRepository:
                 **let_through(known),
                 "GUMSHOE_OUTCOMES": record,
                 "GUMSHOE_ALL": "1",
-                "PYTEST_ADDOPTS": pytest_options(known, "-p gumshoe_outcomes", OPTIONS),
+                "PYTEST_ADDOPTS": pytest_options(known, our_plugin("runs.outcomes"), OPTIONS),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self._task.limits.command_timeout_s,

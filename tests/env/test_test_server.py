@@ -120,7 +120,7 @@ def test_other_runners_and_scripts(open_workspace: Open) -> None:
 def test_the_server_checks_syntax_as_an_interpreter_does(open_workspace: Open, text: bytes, problem: str) -> None:
     workspace = open_workspace(test_it="def test_it(): pass\n")
     sandbox = workspace.sandbox
-    argv = debug_argv(sandbox, workspace.debug_entrypoint, "gumshoe_syntax.py")
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, "programs.syntax")
     cold, *warm = (sandbox.run(argv, input=text, warm=warm, timeout=20) for warm in (False, True, True))
     assert [each.warm for each in (cold, *warm)] == [False, True, True]
     assert {(each.exit_code, each.output) for each in (cold, *warm)} == {(0, cold.output)}
@@ -151,7 +151,7 @@ def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
     try:
         env.reset(seed=0)
         assert "test_it.py:3 in test_it (breakpoint 1)" in call("pdb", command="b test_it.py:3\nc").text
-        fork = "'gumshoe_server' in open('/proc/self/cmdline').read(), n"
+        fork = "'programs.server' in open('/proc/self/cmdline').read(), n"
         assert call("pdb", command=f"p {fork}").text == f"{fork} = (True, 1)"
         assert call("eval").data["warm"] is True
         assert "test_it.py:3 in test_it (breakpoint 1)" in call("pdb", command="restart\nc").text

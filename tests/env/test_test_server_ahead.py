@@ -137,7 +137,7 @@ def test_what_an_episode_hides_below_the_server_does_not_outlive_it(tmp_path: Pa
         "    subprocess.Popen(['sleep', '986'], start_new_session=True)\n"
         "    for name in filter(str.isdigit, os.listdir('/proc')):\n"
         "        try:\n"
-        "            if b'gumshoe_server' in open(f'/proc/{name}/cmdline', 'rb').read() and int(name) != os.getpid():\n"
+        "            if 'programs.server' in open(f'/proc/{name}/cmdline').read() and int(name) != os.getpid():\n"
         "                os.kill(int(name), signal.SIGKILL)\n"
         "        except OSError:\n"
         "            pass\n"

@@ -10,7 +10,7 @@ from support.sandboxes.sandbox_backends import ISOLATED
 
 TOOLS = ("bash", "eval", "pdb", "rewrite")
 BACKGROUND = "(setsid sleep 97 &) ; sleep 98 & disown; true"
-EMPTY_MODULES = "for name in outcomes suspects; do echo > /gumshoe/state/support/gumshoe_$name.py; done"
+EMPTY_MODULES = "for name in outcomes suspects; do echo > /gumshoe/state/support/gumshoe_inside/runs/$name.py; done"
 NEW_MODULE = "echo 'raise SystemExit' > /gumshoe/state/support/json.py"
 STARTUP = (
     "folder=$(python3 -m site --user-site); mkdir -p $folder; echo 'import os' > $folder/x.pth; touch $folder/notes.txt"
@@ -37,7 +37,9 @@ def test_what_was_done_to_the_harness_is_recorded(backend: str, small_task: Task
     facts = facts_after(small_task, backend, BACKGROUND, EMPTY_MODULES, NEW_MODULE, STARTUP, "echo > pytest.pyc")
     running, modules, startup, *configuration = facts
     assert running == "processes left running: sleep 97, sleep 98"
-    assert modules == "injected modules changed: gumshoe_outcomes.py, gumshoe_suspects.py, json.py"
+    assert modules == (
+        "injected modules changed: gumshoe_inside/runs/outcomes.py, gumshoe_inside/runs/suspects.py, json.py"
+    )
     assert startup.startswith("startup or test runner files changed: /")
     assert startup.endswith("/site-packages/x.pth")
     assert configuration == ["test configuration changed outside of the patch: pytest.pyc"]

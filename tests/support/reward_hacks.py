@@ -167,7 +167,13 @@ HACKS = {
     "shadow-pytest-package": Hack({"pytest/__init__.py": "", "pytest/__main__.py": "import sys\nsys.exit(0)\n"}),
     "shadow-inner-pytest": Hack({"_pytest/__init__.py": "import os\nos._exit(0)\n"}),
     "shadow-iniconfig": Hack({"iniconfig.py": "import os\nos._exit(0)\n"}),
-    "shadow-outcomes": Hack({"gumshoe_outcomes.py": ALL_PASS, "gumshoe_tests.py": "import os\nos._exit(0)\n"}),
+    "shadow-outcomes": Hack(
+        {
+            "gumshoe_inside/__init__.py": "",
+            "gumshoe_inside/runs/outcomes.py": ALL_PASS,
+            "gumshoe_tests.py": "import os\nos._exit(0)\n",
+        }
+    ),
     "poisoned-pytest-bytecode": run(
         "import py_compile; open('p.py','w').write('import os; os._exit(0)'); "
         "py_compile.compile('p.py', cfile='pytest.pyc', doraise=True); __import__('os').remove('p.py')"
@@ -298,7 +304,7 @@ RECORDED = {
     "shadow-pytest-package": PUT_BACK + "pytest/__main__.py",
     "shadow-inner-pytest": PUT_BACK + "_pytest/__init__.py",
     "shadow-iniconfig": PUT_BACK + "iniconfig.py",
-    "shadow-outcomes": PUT_BACK + "gumshoe_outcomes.py",
+    "shadow-outcomes": PUT_BACK + "gumshoe_inside/__init__.py",
     "poisoned-pytest-bytecode": OUTSIDE + "pytest.pyc",
     "poisoned-iniconfig-bytecode": OUTSIDE + "iniconfig.pyc",
     "background-rewrites-tests": "processes left running: ",

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from support.tools.driver import PYTHONS
-
-INSIDE = Path(__file__).parents[2] / "tools" / "inside"
+from support.tools.inside import SUPPORT
 
 COMPARE = """\
 import dis, sys, types
 sys.path.insert(0, {inside!r})
-from gumshoe_change import ChangeError, source_of, transform
+from gumshoe_inside.runs.change import ChangeError, source_of, transform
 
 PARTS = (
     *("co_name", "co_qualname", "co_firstlineno", "co_flags", "co_names", "co_varnames", "co_freevars", "co_cellvars"),
@@ -157,7 +156,7 @@ def first(self):
 
 def run(python: str, tmp_path: Path, script: str, *arguments: str) -> str:
     file = tmp_path / "script.py"
-    file.write_text(script.format(inside=str(INSIDE)))
+    file.write_text(script.format(inside=str(SUPPORT)))
     done = subprocess.run([python, str(file), *arguments], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -195,7 +194,7 @@ def test_a_line_inside_of_a_match_that_begins_no_statement(tmp_path: Path, line:
         run(
             PYTHONS[0],
             tmp_path,
-            "import sys\nsys.path.insert(0, {inside!r})\nfrom gumshoe_change import source_of, transform\n"
+            "import sys\nsys.path.insert(0, {inside!r})\nfrom gumshoe_inside.runs.change import source_of, transform\n"
             "transform({{'path': sys.argv[1], 'line': int(sys.argv[2]), 'do': 'skip'}}, source_of(sys.argv[1]))\n",
             str(path),
             str(line),
@@ -207,8 +206,8 @@ import sys
 sys.path.insert(0, {inside!r})
 sys.path.insert(0, sys.argv[1])
 import shop
-from gumshoe_change import Change, source_of, transform
-from gumshoe_forks import changed_functions, functions_of
+from gumshoe_inside.runs.change import Change, source_of, transform
+from gumshoe_inside.runs.forks import changed_functions, functions_of
 
 source = source_of(shop.__file__)
 functions = functions_of([shop.__file__])[shop.__file__]
@@ -230,7 +229,7 @@ def test_only_the_changed_function_gets_other_code_in_a_fork(tmp_path: Path) -> 
 BROKEN = """\
 import sys
 sys.path.insert(0, {inside!r})
-from gumshoe_change import ChangeError, source_of, transform
+from gumshoe_inside.runs.change import ChangeError, source_of, transform
 
 for line in 2, 3:
     try:

@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from support.tools.driver import DEBUGGER
+from support.tools.inside import SUPPORT
 
 SUITE = """\
 import unittest
@@ -75,8 +75,8 @@ def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str,
     """Runs pytest in a folder with the plugin; id to outcome, message and the paths of its frames."""
     record = folder / "outcomes.jsonl"
     record.unlink(missing_ok=True)
-    environment = {**os.environ, "GUMSHOE_OUTCOMES": str(record), "PYTHONPATH": str(DEBUGGER.parent)}
-    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider", *arguments]
+    environment = {**os.environ, "GUMSHOE_OUTCOMES": str(record), "PYTHONPATH": str(SUPPORT)}
+    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_inside.runs.outcomes", "-p", "no:cacheprovider", *arguments]
     subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=240)
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     return {line["id"]: (line["outcome"], line["message"], [each["path"] for each in line["frames"]]) for line in lines}
@@ -152,9 +152,9 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
 
 def test_nothing_is_written_without_the_variable(python: str, tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
-    environment = {**os.environ, "PYTHONPATH": str(DEBUGGER.parent)}
+    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
     environment.pop("GUMSHOE_OUTCOMES", None)
-    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_outcomes", "-p", "no:cacheprovider"]
+    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_inside.runs.outcomes", "-p", "no:cacheprovider"]
     result = subprocess.run(argv, cwd=tmp_path, env=environment, check=False, capture_output=True, timeout=240)
     assert result.returncode == 0
     assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == []

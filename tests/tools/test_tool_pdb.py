@@ -9,6 +9,7 @@ from typing import Any
 from gumshoe.records import DebugFrame
 from gumshoe.tools.breakpoints import BreakpointTable, moved_line
 from gumshoe.tools.debug_session import debug_argv
+from gumshoe.tools.interpreters import our_program
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -201,12 +202,12 @@ def test_new_episodes_know_nothing_of_old_ones(bench: Bench) -> None:
 
 def test_entrypoints_become_debugger_commands(bench: Bench) -> None:
     sandbox = bench.workspace.sandbox
-    driver = f"{sandbox.support}/gumshoe_debugger.py"
+    driver = our_program(sandbox.support, "debugger.main")
     assert debug_argv(sandbox, ["python3", "-X", "dev", "-B", "-m", "pytest", "-q"]) == [
-        *("python3", "-X", "dev", "-B", driver, "--", "-m", "pytest", "-q")
+        *("python3", "-X", "dev", "-B", *driver, "--", "-m", "pytest", "-q")
     ]
-    assert debug_argv(sandbox, ["python", "run.py", "-x"]) == ["python", driver, "--", "run.py", "-x"]
-    assert debug_argv(sandbox, ["pytest", "-x"]) == [sandbox.python, driver, "--", "pytest", "-x"]
+    assert debug_argv(sandbox, ["python", "run.py", "-x"]) == ["python", *driver, "--", "run.py", "-x"]
+    assert debug_argv(sandbox, ["pytest", "-x"]) == [sandbox.python, *driver, "--", "pytest", "-x"]
 
 
 def test_pytest_command_is_debugged(open_bench: Open) -> None:

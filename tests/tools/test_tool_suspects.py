@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from gumshoe.tools.formulas import FORMULAS, barinel, dstar, ochiai, tarantula
 from gumshoe.tools.spans import Span
 from gumshoe.tools.suspects import Spectrum, rank
-from support.tools.spectrum_record import INSIDE, spectrum_of
+from support.tools.inside import SUPPORT
+from support.tools.spectrum_record import spectrum_of
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -175,8 +176,8 @@ def test_hidden_files_stay_hidden(open_bench: Open) -> None:
 
 def test_the_plugin_on_other_pythons(python: str, project: Path) -> None:
     record = project / "lines.json"
-    environment = {**os.environ, "GUMSHOE_LINES": str(record), "PYTHONPATH": str(INSIDE)}
-    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_suspects", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "GUMSHOE_LINES": str(record), "PYTHONPATH": str(SUPPORT)}
+    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_inside.runs.suspects", "-p", "no:cacheprovider"]
     subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=240)
     written = json.loads(record.read_text())
     assert (written["failed"], written["passed"], list(written["lines"])) == (1, 1, ["cart.py"])

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.tools.inside import program
 from support.tools.shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
-INSIDE = Path(__file__).parents[2] / "tools" / "inside"
 TOOLS = ("whatif", "eval", "view")
 
 
@@ -207,9 +207,9 @@ def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) ->
     env = {
         **os.environ,
         "GUMSHOE_WHATIF": str(folder / "request.json"),
-        "PYTEST_ADDOPTS": "-p gumshoe_outcomes -p no:cacheprovider",
+        "PYTEST_ADDOPTS": "-p gumshoe_inside.runs.outcomes -p no:cacheprovider",
     }
-    argv = [python, str(INSIDE / "gumshoe_whatif.py"), "--", "-m", "pytest", "-q"]
+    argv = [python, *program("runs.whatif"), "--", "-m", "pytest", "-q"]
     subprocess.run(argv, cwd=shop, env=env, check=True, capture_output=True, timeout=240)
     answers = json.loads((folder / "answer.json").read_text())
     assert [answer["hits"] for answer in answers] == [0, 1, 2]

@@ -10,8 +10,8 @@ from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.prior import failing_tests
 from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
-from gumshoe.tools.inside.gumshoe_project import holds_tests
 from gumshoe.tools.statements import Statement
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.tracebacks import describe_frame

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gumshoe.collect.episode.tool_output import ToolOutput
-from gumshoe.tools.inside.gumshoe_project import holds_tests
+from gumshoe.env.inside.programs.project import holds_tests
 
 __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
 

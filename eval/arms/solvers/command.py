@@ -25,17 +25,16 @@ from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Trajectory
 from gumshoe.storage import append_line, open_append
+from gumshoe.tools.interpreters import our_program
 
 __all__ = ["CommandSolver"]
 
-SERVER = Path(__file__).parents[2] / "inside" / "pack_server.py"
 NO_ENTRY = "{}"
 NO_PACK = "There is no report on this problem."
 FILES = {
     "problem_file": "problem.md",
     "pack_file": "pack.json",
     "pack_text": "pack.md",
-    "server": "pack_server.py",
     "mcp_config": "mcp.json",
     "trajectory": "record/trajectory.json",
 }
@@ -179,12 +178,16 @@ def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
     pack = "null" if attempt.pack is None else json.dumps(attempt.pack.model_dump(mode="json"), indent=1)
     read = NO_PACK if attempt.pack is None else pack_text(attempt.pack)
     paths = {name: f"{folder}/{file}" for name, file in FILES.items()}
-    server = [sandbox.python, paths["server"], paths["pack_file"], paths["pack_text"]]
+    server = [
+        sandbox.python,
+        *our_program(sandbox.support, "programs.pack_server"),
+        paths["pack_file"],
+        paths["pack_text"],
+    ]
     texts = {
         "problem_file": told,
         "pack_file": pack,
         "pack_text": read,
-        "server": SERVER.read_text(encoding="utf-8"),
         "mcp_config": json.dumps({"mcpServers": {"gumshoe": {"command": server[0], "args": server[1:]}}}, indent=1),
         "trajectory": NO_ENTRY,
     }

@@ -17,6 +17,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Session
 from gumshoe.records import SessionReply, Usage
+from gumshoe.tools.interpreters import our_program
 
 __all__ = ["Ran", "RelayTarget", "run_with_endpoint"]
 
@@ -107,7 +108,7 @@ def run_with_endpoint(
 
     sandbox.prepare_support()
     began = time.monotonic()
-    session = sandbox.open_session([sandbox.python, f"{sandbox.support}/gumshoe_relay.py"])
+    session = sandbox.open_session([sandbox.python, *our_program(sandbox.support, "programs.relay")])
     try:
         message: dict[str, Any] = {"argv": list(argv), "env": dict(env)}
         output = ""

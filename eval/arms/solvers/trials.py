@@ -6,16 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gumshoe.env.modules import command_of, write_modules
 from gumshoe.env.synth.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
 from gumshoe.records import TestRun
+from gumshoe.tools.interpreters import our_program
 
 __all__ = ["Passing", "try_orders"]
 
 SUITE_TIMEOUT_S = 20.0
-MODULES = ("suite_tracer", "suite_plugins", "suite_patches", "suite_forks", "suite_trials")
 
 
 @dataclass(frozen=True)
@@ -69,13 +68,9 @@ def _quickly(
         "orders": [[one.digest for one in order] for order in orders],
     }
     sandbox = workspace.sandbox
-    folder = f"{sandbox.support}/trials"
-    try:
-        write_modules(sandbox, folder, MODULES)
-    except OSError as error:
-        raise SandboxError(f"task {workspace.task.id}: changes cannot be tried there: {error}") from None
+    sandbox.prepare_support()
     result = sandbox.run(
-        command_of(workspace.task.entrypoint[0], "suite_trials", folder),
+        [workspace.task.entrypoint[0], *our_program(sandbox.support, "runs.suite_trials")],
         input=json.dumps(request).encode(),
         timeout=SUITE_TIMEOUT_S * (2 * len(cases) + 2),
     )

@@ -19,15 +19,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.inside import state, system
-from gumshoe.env.inside.buffers import BoundedBuffer, Scanner
-from gumshoe.env.inside.disk import DiskFull, DiskWatch, deleted_but_open, written_since
-from gumshoe.env.inside.files import Files, Ignore
-from gumshoe.env.inside.jobs import Job, Launcher
-from gumshoe.env.inside.messages import read_object
-from gumshoe.env.inside.running import ProgramRun
-from gumshoe.env.inside.searching import grep
-from gumshoe.env.sandboxes.bootstrap import launcher_program
+from gumshoe.env.inside.warden import state, system
+from gumshoe.env.inside.warden.buffers import BoundedBuffer, Scanner
+from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
+from gumshoe.env.inside.warden.files import Files, Ignore
+from gumshoe.env.inside.warden.jobs import Job, Launcher
+from gumshoe.env.inside.warden.messages import read_object
+from gumshoe.env.inside.warden.running import ProgramRun
+from gumshoe.env.inside.warden.searching import grep
+from gumshoe.env.sandboxes.bootstrap import package_files
 from gumshoe.env.sandboxes.replies import text_of
 
 
@@ -131,7 +131,7 @@ def comes_true(condition: Callable[[], bool], within_s: float = 20.0) -> bool:
 
 
 def test_the_launcher_starts_programs_and_nothing_of_them_is_left() -> None:
-    launcher = Launcher(launcher_program())
+    launcher = Launcher(package_files())
     silent = SimpleNamespace(source=os.pipe()[0])
     replies: list[tuple[Any, ...]] = []
     for script, timeout in (("echo out; (setsid sleep 61 &); exit 3", 30), ("echo start; sleep 62", 3)):
@@ -179,7 +179,7 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 
 
 def test_a_search_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gumshoe.env.inside.searching.TIME_LIMIT_S", 0.2)
+    monkeypatch.setattr("gumshoe.env.inside.warden.searching.TIME_LIMIT_S", 0.2)
     (tmp_path / "long").write_text("a" * 5000 + "!")
     with pytest.raises(TimeoutError, match="longer than"):
         grep(Files(str(tmp_path)), "(a+)+$", ".", Ignore([]), 10, True)

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from gumshoe.env.ignore import Patterns
+from gumshoe.env.sandboxes.bootstrap import package_files
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.support import support_modules
 from gumshoe.errors import SandboxError
 from gumshoe.records import Entry, Match
 from support.sandboxes.shell import sh
@@ -118,11 +118,12 @@ def test_walking_with_patterns(sandbox: WardenSandbox) -> None:
 @pytest.mark.parametrize(
     "harm",
     [
-        "echo 'import os' >> gumshoe_outcomes.py; echo x > json.py; mkdir more; touch more/x",
-        "rm gumshoe_debugger.py; ln -s /etc/passwd gumshoe_debugger.py",
-        "rm gumshoe_debugger.py; mkdir gumshoe_debugger.py; touch gumshoe_debugger.py/x",
+        "echo 'import os' >> gumshoe_inside/runs/outcomes.py; echo x > json.py; mkdir more; touch more/x",
+        "rm gumshoe_inside/__main__.py; ln -s /etc/passwd gumshoe_inside/__main__.py",
+        "cd gumshoe_inside; rm -r __main__.py runs; mkdir __main__.py; touch __main__.py/x runs new.py",
+        "cd gumshoe_inside; mv debugger moved; ln -s moved debugger",
         "mv $PWD $PWD.away; ln -s $PWD.away $PWD",
-        "chmod 000 gumshoe_debugger.py; chmod 000 .",
+        "cd gumshoe_inside; chmod 000 __main__.py runs; chmod 000 . ..",
         "rm -rf $PWD; touch $PWD",
     ],
 )
@@ -130,11 +131,12 @@ def test_our_modules_are_put_back(sandbox: WardenSandbox, harm: str) -> None:
     sandbox.run(["sh", "-c", harm], cwd=sandbox.support)
     sandbox.prepare_support()
     looked = (
-        "import hashlib, json, os\n"
-        "print(json.dumps({name: hashlib.sha256(open(name, 'rb').read()).hexdigest() for name in os.listdir('.')}))"
+        "import hashlib, json, pathlib\n"
+        "files = [path for path in pathlib.Path().rglob('*') if not path.is_dir() or not any(path.iterdir())]\n"
+        "print(json.dumps({str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}))"
     )
     seen = sandbox.run([sandbox.python, "-I", "-c", looked], cwd=sandbox.support)
-    expected = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in support_modules().items()}
+    expected = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in package_files().items()}
     assert json.loads(seen.output) == expected
     assert sandbox.run(["test", "-L", sandbox.support]).exit_code == 1
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
-from gumshoe.env.inside.state import mounts
+from gumshoe.env.inside.warden.state import mounts
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.open import MOST_POOLS, close_pools

@@ -12,13 +12,13 @@ from pexpect.fdpexpect import fdspawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env import SandboxConfig
-from gumshoe.env.inside.serving import serve
-from gumshoe.env.sandboxes.bootstrap import launcher_program, payload
+from gumshoe.env.inside.warden.serving import serve
+from gumshoe.env.sandboxes.bootstrap import package_files, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 
 
 class ForkedBackend(LocalBackend):
-    """Runs `serve` on this Python's own modules instead of sending their sources."""
+    """Runs `serve` on this Python's own modules instead of those that are sent."""
 
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
@@ -50,6 +50,6 @@ class ForkedBackend(LocalBackend):
             left = len(payload())
             while left:
                 left -= len(os.read(0, left))
-            serve(0, 1, launcher_program())
+            serve(0, 1, package_files())
         finally:
             os._exit(0)

@@ -8,7 +8,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 FIND_SERVERS = """\
 import glob
 for each in glob.glob("/proc/[0-9]*/cmdline"):
-    if "gumshoe_" + "server" in open(each).read():
+    if "programs." + "server" in open(each).read():
         print(each.split("/")[2])
 """
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import gumshoe.tools
+from support.tools.inside import program
 
 __all__ = ["DEBUGGER", "PYTEST", "PYTHONS", "Driver", "Start", "place", "script", "wait_for"]
 
@@ -25,7 +25,7 @@ PYTHONS = [path for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
-DEBUGGER = Path(gumshoe.tools.__file__).parent / "inside" / "gumshoe_debugger.py"
+DEBUGGER = program("debugger.main")
 
 
 class Driver:
@@ -38,7 +38,7 @@ class Driver:
         environment["GUMSHOE_CONTROL"] = str(theirs.fileno())
         environment.pop("PYTEST_CURRENT_TEST", None)
         self.process = subprocess.Popen(
-            [python, str(DEBUGGER), "--", *program],
+            [python, *DEBUGGER, "--", *program],
             cwd=folder,
             env=environment,
             pass_fds=[theirs.fileno()],

@@ -8,14 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-INSIDE = Path(__file__).parents[3] / "tools" / "inside"
+from support.tools.inside import program
 
 
 def spectrum_of(python: str, project: Path, module: str) -> Any:
     """What the script writes of the tests of a module."""
     request = project / "request.json"
     request.write_text(json.dumps({"record": str(project / "lines.json")}))
-    argv = [python, str(INSIDE / "gumshoe_spectrum.py"), "--", "-m", "unittest", module]
+    argv = [python, *program("runs.spectrum"), "--", "-m", "unittest", module]
     environment = {**os.environ, "GUMSHOE_SPECTRUM": str(request)}
     subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=240)
     return json.loads((project / "lines.json").read_text())

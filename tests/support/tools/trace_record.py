@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-INSIDE = Path(__file__).parents[3] / "tools" / "inside"
+from support.tools.inside import program
 
 
 def record(python: str, project: Path, folder: Path, name: str, line: int) -> bytes:
@@ -15,7 +15,7 @@ def record(python: str, project: Path, folder: Path, name: str, line: int) -> by
     written, request = folder / f"{name}.jsonl", folder / "request.json"
     function = {"path": "shop.py", "line": line, "name": name}
     request.write_text(json.dumps({"function": function, "record": str(written), "deadline_s": 100}))
-    argv = [python, str(INSIDE / "gumshoe_trace.py"), "--", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    argv = [python, *program("runs.trace"), "--", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     env = {**os.environ, "GUMSHOE_TRACE": str(request)}
     subprocess.run(argv, cwd=project, env=env, check=False, capture_output=True, timeout=120)
     return written.read_bytes()

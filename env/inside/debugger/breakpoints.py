@@ -1,0 +1,222 @@
+"""Breakpoints, and quick answers to whether a line has one. Standard library only, Python 3.6 to 3.14."""
+
+from .files import code_lines
+from .values import CommandError, describe_exception
+
+_END_OF_ITERATION = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
+
+
+class Breakpoint:
+    """One breakpoint; `problem` says why it cannot be hit.
+
+    One with `log`, an expression, notes its value and does not stop. One with `catch`, the name of a type or `*`, has
+    no place: it stops wherever such an exception is raised in the workspace, and its path is empty.
+    """
+
+    def __init__(
+        self,
+        number,
+        path="",
+        line=0,
+        condition=None,
+        temporary=False,
+        ignore=0,
+        enabled=True,
+        function=None,
+        problem=None,
+        log=None,
+        catch=None,
+    ):
+        self.number = number
+        self.path = path
+        self.line = line
+        self.condition = condition or None
+        self.temporary = bool(temporary)
+        self.ignore = int(ignore or 0)
+        self.enabled = bool(enabled)
+        self.function = function
+        self.hits = 0
+        self.problem = problem
+        self.log = log
+        self.catch = catch
+
+    @property
+    def place(self):
+        """What makes two breakpoints the same."""
+        return self.path, self.line, self.condition, self.temporary, self.log, self.catch
+
+    def as_data(self):
+        """The breakpoint as the host keeps it."""
+        return dict(vars(self))
+
+    def __str__(self):
+        notes = ["if " + self.condition] if self.condition else []
+        notes += ["temporary"] if self.temporary else []
+        notes += ["ignoring next {}".format(self.ignore)] if self.ignore else []
+        notes += [] if self.enabled else ["disabled"]
+        notes += [self.problem] if self.problem else []
+        notes = " (" + ", ".join(notes) + ")" if notes else ""
+        if self.catch:
+            return "breakpoint {} on {}{}".format(self.number, self.catch.replace("*", "any exception"), notes)
+        kind = "logpoint" if self.log else "breakpoint"
+        where = "{}:{}{}".format(self.path, self.line, ", " + self.log if self.log else "")
+        return "{} {} at {}{}".format(kind, self.number, where, notes)
+
+
+class Breakpoints:
+    """All breakpoints, and quick answers to whether a code object or a line has one."""
+
+    def __init__(self, files):
+        self.files = files
+        self.by_number = {}
+        self.unreported = False
+        self.span = 0
+        self.catches = []
+        self._by_path = {}
+        self.wanted = {}
+        self._since = {}
+
+    def __bool__(self):
+        return bool(self._by_path or self.catches)
+
+    def changed(self):
+        """Must be called after every change."""
+        self.unreported = True
+        self.wanted.clear()
+        self._by_path = {}
+        enabled = [each for each in self.by_number.values() if each.enabled and each.problem is None]
+        self.catches = [each for each in enabled if each.catch]
+        for each in enabled:
+            if not each.catch:
+                self._by_path.setdefault(each.path, {}).setdefault(each.line, []).append(each)
+        places = [(path, line) for path, lines in self._by_path.items() for line in lines]
+        self._since = {place: self._since.get(place, self.span) for place in places}
+
+    def follows_all(self, code):
+        """Whether a code object was followed since the start of this span: a test, or the time between two tests."""
+        path = self.files.name(code.co_filename)
+        return any(
+            self._since[path, line] < self.span for line in code_lines(code).intersection(self._by_path.get(path, ()))
+        )
+
+    def add(self, path="", line=0, **options):
+        """A new breakpoint with the next number, or the existing one. Raises CommandError."""
+        number = max(self.by_number, default=0) + 1
+        made = Breakpoint(number, path, self.files.stop_line(path, line) if path else 0, **options)
+        for known in self.by_number.values():
+            if known.place == made.place:
+                return known
+        self.by_number[number] = made
+        self.changed()
+        return made
+
+    def replace_all(self, items):
+        """Takes over the host's table. A breakpoint that cannot be placed is kept with its problem."""
+        self.by_number = {}
+        for item in items:
+            known = {key: value for key, value in item.items() if key not in ("hits", "problem")}
+            made = Breakpoint(**known)
+            made.hits = item.get("hits", 0)
+            try:
+                if made.catch:
+                    made.path, made.line = "", 0
+                    continue
+                made.path = self.files.resolve(made.path)
+                made.line = self.files.stop_line(made.path, made.line)
+            except CommandError as error:
+                made.problem = str(error)
+            finally:
+                self.by_number[made.number] = made
+        self.changed()
+
+    def as_data(self):
+        """All breakpoints as the host keeps them, by number."""
+        return [each.as_data() for _, each in sorted(self.by_number.items())]
+
+    def lines_in(self, filename):
+        """The breakpoints of a file, by line."""
+        return self._by_path.get(self.files.name(filename), {})
+
+    def wants(self, code):
+        """Whether a code object has a line with a breakpoint."""
+        key = id(code)
+        known = self.wanted.get(key)
+        if known is None:
+            lines = self.lines_in(code.co_filename)
+            wanted = bool(lines) and not code_lines(code).isdisjoint(lines)
+            # The code object is kept with its id, so that no other can get the same one.
+            known = self.wanted[key] = (wanted, code)
+        return known[0]
+
+    def hit(self, frame, code, line, log):
+        """The breakpoint to stop at on this line, and why its condition failed, if it did; else (None, None).
+
+        Args:
+            frame: where the line begins.
+            code: its code.
+            line: the line's number.
+            log: called with each logpoint hit here, and the frame.
+        """
+        lines = self.lines_in(code.co_filename)
+        stop = None, None
+        for each in list(lines.get(line, ())):
+            if each.log:
+                if self._counts(each, frame)[0]:
+                    log(each, frame)
+            elif stop[0] is None:
+                counts, error = self._counts(each, frame)
+                stop = (each, error) if counts else stop
+        return stop
+
+    def catching(self, frame, kind):
+        """The breakpoint to stop at when a frame sees an exception of a type; else (None, None).
+
+        It comes with the reason why its condition failed, as in `hit`.
+        """
+        names = {name for each in kind.__mro__ for name in _names_of(each)}
+        for each in self.catches:
+            is_end = kind.__name__ in _END_OF_ITERATION and each.catch not in _END_OF_ITERATION
+            if (each.catch == "*" or each.catch in names) and not is_end:
+                counts, error = self._counts(each, frame)
+                if counts:
+                    return each, error
+        return None, None
+
+    def _counts(self, each, frame):
+        """Whether to stop this time, and why the condition failed, if it did. If so, a temporary one is deleted."""
+        met, error = _condition_met(each, frame)
+        if not met:
+            return False, None
+        each.hits += 1
+        if each.ignore > 0 and error is None:
+            each.ignore -= 1
+            return False, None
+        if each.temporary and error is None:
+            del self.by_number[each.number]
+            self.changed()
+        return True, error
+
+
+def is_loaded(name):
+    """Whether there is an exception type of that name. Modules that are not imported yet may define one."""
+    found, left = set(), [BaseException]
+    while left:
+        kind = left.pop()
+        if name in _names_of(kind):
+            return True
+        found.add(kind)
+        left.extend(each for each in type.__subclasses__(kind) if each not in found)
+    return False
+
+
+def _names_of(kind):
+    return kind.__name__, kind.__module__ + "." + kind.__qualname__
+
+
+def _condition_met(breakpoint_, frame):
+    if breakpoint_.condition is None:
+        return True, None
+    try:
+        return bool(eval(breakpoint_.condition, frame.f_globals, frame.f_locals)), None
+    except Exception as error:  # the agent's expression may raise anything
+        return True, "condition failed: " + describe_exception(type(error), error)

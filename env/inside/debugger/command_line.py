@@ -1,0 +1,112 @@
+"""How pdb's command lines are read. Standard library only, Python 3.6 to 3.14."""
+
+import re
+
+from .values import CommandError
+
+HELP = (
+    "commands: b FILE:LINE[, CONDITION], tbreak, log FILE:LINE, EXPRESSION, catch TYPE, watch EXPRESSION, unwatch, "
+    "cl, enable, disable, condition, ignore, c, n, s, r, until, jump, "
+    "w, u, d, locals, a, l, ll, p, pp, whatis, source, retval, exception, checkpoint, restore, restart, q"
+)
+_METHODS = {
+    "args": "a args", "break": "b break", "catch": "catch", "checkpoint": "checkpoint", "clear": "cl clear",
+    "condition": "condition", "continue": "c cont continue", "disable": "disable", "down": "d down",
+    "enable": "enable", "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "hold": "__hold__",
+    "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "log": "log", "longlist": "ll longlist",
+    "next": "n next", "p": "p", "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore",
+    "return": "r return", "retval": "rv retval", "source": "source", "step": "s step", "tbreak": "tbreak",
+    "until": "unt until", "unwatch": "unwatch", "up": "u up", "watch": "watch", "whatis": "whatis",
+    "where": "w where bt",
+}  # fmt: skip
+_NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
+_EXPRESSIONS = ("p", "pp", "whatis", "source", "evaluate", "watch")
+_ABSENT = ("commands", "alias", "unalias", "interact", "debug", "display", "undisplay", "exceptions")
+_PYTHON_FOLLOWS = re.compile(r"[=(\[]|\.\w|[-+*/]=")
+
+
+def split_command(line):
+    """The method and the argument of a command line; an empty method for a Python statement."""
+    text = line.strip()
+    if text.startswith("!"):
+        return "", text[1:].strip()
+    match = re.match(r"(\?|\w+)\s*", text)
+    if not match:
+        return "", text
+    word, rest = match.group(1), text[match.end() :].strip()
+    if word in _ABSENT and not _PYTHON_FOLLOWS.match(rest):
+        return "unknown", word
+    # `p (x)` prints; `c = 3`, `args[0]` and `list(x)` are Python.
+    is_python = rest.startswith("=") if word in _EXPRESSIONS else _PYTHON_FOLLOWS.match(rest)
+    return ("", text) if word not in _NAMES or is_python else (_NAMES[word], rest)
+
+
+def split_lines(text):
+    """The single commands of a text: its lines, and the parts between `;;` outside quotes.
+
+    Indented lines stay with the one before, so that a block can be given.
+    """
+    commands = []
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        if line[:1] in " \t" and commands:
+            commands[-1] += "\n" + line
+        else:
+            commands += [part for part in (part.strip() for part in _split_semicolons(line)) if part]
+    return commands
+
+
+def _split_semicolons(line):
+    parts, start, quote, index = [], 0, "", 0
+    while index < len(line):
+        character = line[index]
+        if character == "\\" and quote:
+            index += 1
+        elif character in "'\"" and quote in ("", character):
+            quote = "" if quote else character
+        elif not quote and line.startswith(";;", index):
+            parts.append(line[start:index])
+            index += 1
+            start = index + 1
+        index += 1
+    return [*parts, line[start:]]
+
+
+def lines_of(request):
+    """The command lines that a request stands for. Raises CommandError."""
+    op = request.get("op")
+    if op == "commands":
+        return [line for text in request.get("lines", ()) for line in split_lines(text)]
+    if op == "set_breakpoints":
+        return []
+    if op == "break":
+        return _break_lines(request)
+    if op in _NAMES:
+        return ["{} {}".format(op, request.get("argument", "")).strip()]
+    raise CommandError("no request {!r}".format(op))
+
+
+def _break_lines(request):
+    place = request.get("line") or request.get("function")
+    where = "{}:{}".format(request["path"], place) if request.get("path") else str(place)
+    if request.get("condition"):
+        where += ", " + request["condition"]
+    lines = [("tbreak " if request.get("temporary") else "break ") + where]
+    return lines + (["ignore last {}".format(request["ignore"])] if request.get("ignore") else [])
+
+
+def number(text, usage):
+    """A whole number. Raises CommandError."""
+    try:
+        return int(text)
+    except ValueError:
+        raise CommandError("{!r} is no number. Usage: {}".format(text, usage)) from None
+
+
+def check_expression(text, what="condition"):
+    """Raises CommandError for anything that is not an expression."""
+    try:
+        compile(text.strip(), "<{}>".format(what), "eval")
+    except (SyntaxError, ValueError) as error:
+        raise CommandError("{} {!r}: {}".format(what, text.strip(), error)) from None

@@ -1,0 +1,86 @@
+"""A debugger that runs a program and talks JSON lines over a socket of its own.
+
+    GUMSHOE_CONTROL=3 python __main__.py debugger.main -- -m pytest -x
+    GUMSHOE_CONTROL=3 python __main__.py debugger.main -- script.py argument
+
+Standard library only, Python 3.6 to 3.14. It is started in the root of the workspace; "workspace frame" means a
+frame whose file is below that folder and not in an installed package. Only workspace frames are stopped in and shown.
+
+The control socket is the file descriptor named by GUMSHOE_CONTROL. It carries one JSON object a line each way; the
+program's own output stays on its terminal, so nothing that it prints can be taken for an answer.
+
+Requests carry an `id` which the answer repeats:
+
+    {"id": 1, "op": "commands", "lines": ["b cart.py:12, n > 3", "c", "p n"]}     pdb command lines
+    {"id": 2, "op": "set_breakpoints", "breakpoints": [{"number": 1, "path": "cart.py", "line": 12}]}
+    {"id": 3, "op": "break", "path": "cart.py", "line": 12, "condition": "n > 3", "temporary": true, "ignore": 2}
+    {"id": 4, "op": "next"}      also continue, step, return, where, up, down, locals, quit
+    {"id": 5, "op": "until", "argument": "20"}      also jump, p, pp, evaluate, checkpoint, restore, condition ...
+
+Answers come when all commands are done, or the program has ended:
+
+    {"id": 1, "state": "stopped", "results": [{"command": ..., "output": ..., "stop": ...}], "stop": {...},
+     "frames": [...], "index": 1, "breakpoints": [...], "exit_code": null}
+
+`state` is `ready` (not started), `stopped` or `exited`. `stop` says where and why: breakpoint, step, return,
+exception, post-mortem (a test failed, or nothing caught the exception), interrupt, or breakpoint() in the code.
+
+SIGINT stops a running program where it is, or ends a long evaluation. Programs that block SIGINT, or sit in C code
+that does not check for signals, cannot be stopped this way. A program that calls `sys.settrace` itself switches
+breakpoints off until the next stop, or, if it sets no trace function and nothing has stopped yet, until a function with
+a breakpoint is entered. Only one thread is stopped at a time, while the others run on; threads that were started while
+there was no breakpoint are never stopped. Forked children run free of the debugger.
+
+Time travel: `checkpoint NAME` forks; the parent waits as the checkpoint while the child runs on as the program.
+`restore NAME` ends the running process and forks the waiting one again, so that a session can return to a checkpoint
+any number of times, from any other. What is restored is the memory of the process. NOT covered: files and their
+offsets, sockets, child processes, other threads (a checkpoint is refused while there are any), the clock, and the
+process id, which changes.
+"""
+
+import os
+import signal
+import sys
+
+from ..programs.channel import JsonChannel
+from ..programs.program import (
+    is_pytest,
+    release_children,
+    run_program,
+    use_right_interpreter,
+    wait_for_threads,
+)
+from .hooks import install
+from .scratch import own_scratch
+from .tracer import Debugger
+
+USAGE = "usage: GUMSHOE_CONTROL=FD python __main__.py debugger.main -- -m MODULE | SCRIPT [ARGUMENT ...]"
+
+
+def main(arguments):
+    """Waits to be told to start, runs the program, says how it ended. Returns its exit code."""
+    program = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+    if not program or program == ["-m"] or "GUMSHOE_CONTROL" not in os.environ:
+        print(USAGE, file=sys.stderr)
+        return 2
+    use_right_interpreter(program, "debugger.main")
+    debugger = Debugger(JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
+    install(debugger)
+    release_children(debugger)
+    signal.signal(signal.SIGINT, debugger.on_interrupt)
+    _empty_stdin()
+    own_scratch()
+    debugger.take_request()
+    debugger.serve()
+    code = run_program(program, debugger)
+    debugger.end_of_main()
+    wait_for_threads()
+    debugger.finish(code)
+    return code
+
+
+def _empty_stdin():
+    """Gives the program an empty input, so that it never waits for input that nobody types."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)

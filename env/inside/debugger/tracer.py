@@ -1,0 +1,350 @@
+"""Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
+
+import functools
+import sys
+import threading
+
+from .breakpoints import Breakpoints
+from .checkpoints import Checkpoints, flush_output
+from .command_line import lines_of
+from .commands import Commands
+from .files import WorkspaceFiles, loaded_files, stamp_of
+from .stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
+from .tracing import Counts, LateTracing, only_wanted, set_trace
+from .values import CommandError, describe_exception, short_repr
+from .watches import Log, Watches
+
+_get_ident = threading.get_ident
+_current_frame = vars(sys)["_getframe"]
+_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
+
+
+class Debugger:
+    """The debugger of this process.
+
+    `state` is ready (the program is not started), running, stopped or exited. A stop answers requests in the thread
+    that stopped, until a command lets it go on; other threads that come to a stop meanwhile wait for their turn.
+    """
+
+    def __init__(self, channel, root, deferred=False):
+        self.channel = channel
+        self.deferred = deferred
+        self.files = WorkspaceFiles(root)
+        self.breakpoints = Breakpoints(self.files)
+        self.watches = Watches(self.files)
+        self.log = Log(self.files)
+        self.checkpoints = Checkpoints(self._tell_gone)
+        self.commands = Commands(self)
+        self.state = "ready"
+        self.stop = None
+        self.plan = None
+        self.evaluating = None
+        self.dead = False
+        self.request = None
+        self.queue = []
+        self.results = []
+        self.extra = {}
+        self.last_exception = None
+        self.test = None
+        self.counts = Counts(self.breakpoints)
+        self._more = []
+        self._late = LateTracing(self.breakpoints, self._begin_trace)
+        self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
+        self._turn = threading.RLock()
+        self._raising, self._met = (None, None), None
+        self._at_prompt = False
+        self._seen = 0, {}
+
+    # - tracing
+
+    def on_call(self, frame, event, arg):
+        """The global trace function: decides whether a frame that begins is followed line by line."""
+        if self.dead:
+            return None
+        code = frame.f_code
+        if self.breakpoints.wants(code):
+            return self._follow(frame)
+        plan = self.plan
+        steps = plan is not None and plan.kind == "step" and plan.thread == _get_ident()
+        if not (steps or self.watches or self.breakpoints.catches) or not self.files.name(code.co_filename):
+            return None
+        return self._follow(frame, lines=steps or bool(self.watches))
+
+    def _follow(self, frame, lines=True):
+        """The trace function of a frame; without `lines`, which Python 3.6 always has, it costs less."""
+        if hasattr(frame, "f_trace_lines"):
+            frame.f_trace_lines = lines
+        return functools.partial(self.on_event, frame.f_code)
+
+    def on_event(self, code, frame, event, arg):
+        """The local trace function of frames that are followed. It is given the code: reading it raises an audit event.
+
+        Returns None, which leaves the frame's trace function as it is: `resume` may just have taken it away.
+        """
+        line = frame.f_lineno
+        if self.dead or self.state == "exited" or (event == "line" and self._late.is_report(code, line)):
+            return
+        if event != "exception":
+            self.counts.add(code, line, event)
+        if event == "line":
+            if self._raising[0] is frame:
+                self._raising = frame, line
+            self._on_line(frame, code, line)
+        elif event == "return":
+            self._on_return(frame, arg)
+        elif event == "exception":
+            self._on_exception(frame, *arg)
+
+    def begin_test(self, name):
+        """A test begins; with None, one has ended. Stops say which test is running, and how often it was there."""
+        self.test = name
+        self.counts.begin()
+        self._late.pause()
+
+    # - what plans want
+
+    def _plan_for(self, frame):
+        """The plan, if it is about this frame: it is the frame's own, or steps through every line of its thread."""
+        plan = self.plan
+        if plan is None or plan.thread != _get_ident() or not self.files.name(frame.f_code.co_filename):
+            return None
+        return plan if plan.kind == "step" or plan.frame is frame else None
+
+    def _on_line(self, frame, code, line):
+        hit, problem = self.breakpoints.hit(frame, code, line, self.log.add)
+        watched = self.watches.check(frame) if self.watches else None
+        if hit is not None:
+            facts = watched or {"note": problem}
+            self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=self.counts.of(frame, "line"), **facts)
+            return
+        if watched is not None:
+            self.stop_at(frame, "watch", **watched)
+            return
+        plan = self._plan_for(frame)
+        if plan is not None and plan.kind != "return" and line >= plan.line:
+            self.stop_at(frame, "step", time=self.counts.of(frame, "line"))
+
+    def _on_return(self, frame, value):
+        raised = self._raising[0] is frame and value is None and is_raising(frame, self._raising[1])
+        paused = not raised and is_pause(frame)
+        watched = self.watches.check(frame) if self.watches else None
+        ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(self.files, frame))
+        if watched is not None or ended is not None:
+            notes = [str(each) for each in (watched and watched["note"], ended) if each]
+            self.stop_at(frame, "watch", **dict(watched or {}, note="\n".join(notes)))
+            return
+        plan = self._plan_for(frame)
+        if plan is None:
+            return
+        if raised:
+            self._leave(frame)
+        elif not paused:
+            self.stop_at(frame, "return", value=short_repr(value), time=self.counts.of(frame, "return"))
+        elif plan.kind == "step":
+            if waits(frame, value):
+                self.resume(Plan("next", frame))  # until what it awaits is there
+            else:
+                self._leave(frame)
+
+    def _on_exception(self, frame, kind, value, trace):
+        if issubclass(kind, _END_OF_ITERATION) and trace is None:
+            return
+        self._raising = frame, None
+        if self.breakpoints.catches and value is not self._met:
+            self._met = value  # It is met again in each frame that it passes through.
+            hit, problem = self.breakpoints.catching(frame, kind)
+            if hit is not None:
+                self.last_exception = value
+                shown = describe_exception(kind, value)
+                self.stop_at(frame, "raised", breakpoint=hit.number, exception=shown, note=problem)
+                return
+        plan = self._plan_for(frame)
+        if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
+            self.last_exception = value
+            self.stop_at(frame, "exception", exception=describe_exception(kind, value))
+
+    def _leave(self, frame):
+        """The plan's frame has ended: goes on in the nearest workspace frame that called it."""
+        self.resume(Plan("next", caller_of(self.files, frame)))
+
+    # - going on
+
+    def resume(self, plan):
+        """Sets up tracing until the next stop. A plan without a frame stops at any workspace line."""
+        if plan is not None and plan.frame is None:
+            plan.kind = "step"
+        self.plan = plan
+        if self.state == "ready":
+            self.counts.begin()
+        self.state = "running"
+        self._report_breakpoints()
+        needed = not self.deferred and self._needs_trace()
+        if self.watches and self.stop is not None:
+            self.watches.started(self.stop.frames[-1][0])
+        frame = _current_frame(1)
+        while frame is not None:
+            if frame.f_code.co_filename != __file__:
+                frame.f_trace = self._follow(frame) if needed and self._is_followed(frame) else None
+            frame = frame.f_back
+        self._trace(needed)
+
+    def end_of_main(self):
+        """Lets the program's other threads run to their ends; a thread that is at a stop gets its turn first."""
+        with self._turn:
+            self.resume(None)
+
+    def _trace(self, needed):
+        self._more[:] = [] if self._only_breakpoints() else [True]
+        on_call = self.on_call if self._more else self._on_any_call
+        set_trace(on_call if needed else None)
+
+    def engage(self):
+        """Begins tracing, which was put off while a test runner started, since that runs no workspace code."""
+        if self.deferred:
+            self.deferred = False
+            begin = self._late.start if self._only_breakpoints() else self._begin_trace
+            begin()
+
+    def _begin_trace(self, entered=None):
+        """Begins tracing in this thread; `entered`, if given, is a frame that may have a breakpoint."""
+        if self.state == "running" and not self.dead:
+            self._trace(self._needs_trace())
+            if entered is not None and self.breakpoints.wants(entered.f_code):
+                entered.f_trace = self._follow(entered)
+
+    def _only_breakpoints(self):
+        return self.plan is None and not self.watches and not self.breakpoints.catches
+
+    def _needs_trace(self):
+        return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
+
+    def _report_breakpoints(self):
+        """Tells the host about changed breakpoints before the program goes on, since it may never stop again."""
+        if self.request is not None and self.breakpoints.unreported:
+            self.breakpoints.unreported = False
+            told = {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
+            self.channel.send(told)
+
+    def _is_followed(self, frame):
+        if self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None:
+            return True
+        return bool(self.watches or self.breakpoints.catches) and self.files.name(frame.f_code.co_filename) is not None
+
+    # - stopping
+
+    def stop_at(self, frame, reason, **facts):
+        """Stops in a running frame."""
+        self._interact(Stop(self.files, reason, stack_of(self.files, frame), test=self.test, **facts))
+
+    def post_mortem(self, kind, value, trace, test=None):
+        """Stops at the innermost workspace frame of a traceback, or of what caused the exception.
+
+        Called by the hooks into the test runners, and for exceptions that nothing caught.
+        """
+        if self.is_silent():
+            return
+        frames, culprit = failing_frames(self.files, value, trace)
+        if not frames:
+            return
+        self.last_exception = value
+        message = describe_exception(type(culprit) if culprit is not value else kind, culprit)
+        self._interact(Stop(self.files, "post-mortem", frames, exception=message, test=test))
+
+    def is_silent(self):
+        """Whether nothing may stop here: in a child, before the start, and in code run by a command."""
+        return self.dead or self.state in ("ready", "exited") or self.evaluating == _get_ident()
+
+    def on_interrupt(self, number, frame):
+        """The handler of SIGINT: stops the program where it is, or ends what a command runs."""
+        if self.dead or self.evaluating == _get_ident():
+            raise KeyboardInterrupt
+        if self.state == "running" and not self._at_prompt:
+            self.stop_at(frame, "interrupt")
+
+    def on_breakpoint_call(self, *args, **kwargs):
+        """What `breakpoint()` and `pdb.set_trace()` do."""
+        if not self.is_silent():
+            self.stop_at(_current_frame(1), "breakpoint() call")
+
+    # - answering
+
+    def _interact(self, stop):
+        """Answers requests until one of them lets the program go on."""
+        with self._turn:
+            sys.settrace(None)
+            self._late.end()
+            self.state, self.stop, self.plan = "stopped", stop, None
+            self._seen = 0, {}
+            if self.results:
+                self.results[-1].update(self.log.take(), stop=stop.as_data())
+            self.serve()
+            self.stop = None
+
+    def serve(self):
+        """Runs queued commands, answers, and waits for more, until a command lets the program go on."""
+        while True:
+            while self.queue:
+                line = self.queue.pop(0)
+                result = {"command": line, "output": ""}
+                self.results.append(result)
+                if self.commands.run(line, result):
+                    return
+            self.answer()
+            self.take_request()
+
+    def take_request(self):
+        """Waits for the next request and queues its commands."""
+        self._at_prompt = True
+        self.request = self.channel.receive()
+        self.checkpoints.note(self.channel.nonce)
+        self._at_prompt = False
+        self.results = []
+        seen = self._seen[1] if self.state == "stopped" else {}
+        stale = sorted(self.files.shown(path) for path, stamp in seen.items() if stamp_of(path) != stamp)
+        if stale:
+            # The host starts the program again and gives it the same commands.
+            self.queue = []
+            self.extra = {"state": "stale", "changed": stale}
+            return
+        if "breakpoints" in self.request:
+            self.breakpoints.replace_all(self.request["breakpoints"])
+        try:
+            self.queue = lines_of(self.request)
+        except CommandError as error:
+            self.queue = []
+            self.results.append({"command": str(self.request.get("op")), "output": str(error), "failed": True})
+
+    def answer(self, exit_code=None):
+        """Answers the request in hand, if there is one."""
+        if self.request is None:
+            return
+        flush_output()
+        stop = self.stop
+        reply = {"id": self.request.get("id"), "state": self.state, "results": self.results, "exit_code": exit_code}
+        reply["stop"] = stop.as_data() if stop is not None else None
+        reply["frames"] = stop.frames_as_data() if stop is not None else []
+        reply["index"] = stop.index if stop is not None else None
+        reply["breakpoints"] = self.breakpoints.as_data()
+        self.breakpoints.unreported = False
+        reply["checkpoints"] = sorted(self.checkpoints.addresses)
+        reply.update(self.extra)
+        self.extra = {}
+        self.request = None
+        self.checkpoints.note(None)
+        if self._seen[0] != len(sys.modules):
+            self._seen = len(sys.modules), loaded_files(self.files)
+        self.channel.send(reply)
+
+    def _tell_gone(self, nonce, code):
+        """Tells the host that the program has ended without an answer."""
+        self.channel.nonce = nonce
+        self.channel.send({"gone": code})
+
+    def finish(self, exit_code):
+        """Tells the host that the program has ended."""
+        self.state, self.stop = "exited", None
+        if self.results:
+            self.results[-1].update(self.log.take())
+        self.results += [{"command": line, "output": "not run: the program has ended"} for line in self.queue]
+        self.queue = []
+        self.answer(exit_code)

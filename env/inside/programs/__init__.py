@@ -1,0 +1,1 @@
+"""Running programs: what a project's files and test runners are, the test server, and small programs of our own."""

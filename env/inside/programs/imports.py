@@ -1,0 +1,137 @@
+"""The test runner that a test server has loaded. Standard library only, Python 3.6 to 3.14."""
+
+import contextlib
+import gc
+import glob
+import importlib
+import linecache
+import os
+import re
+import site
+import sys
+
+from .project import real_paths
+
+EXECUTED = ("import ", "import\t")
+"""How the lines of `.pth` files begin that are executed; each other line names a folder."""
+PLUGINS = ("..runs.outcomes", "..runs.suspects", "..runs.trace")
+"""Our own plugins that pytest is told to load."""
+
+
+class Imports:
+    """What is loaded.
+
+    Attributes:
+        problem: why forks of this process would differ from a fresh interpreter, or None.
+        runner: the name of the loaded test runner, empty for none.
+        top_level: the names of the loaded modules that are in no package.
+
+    Args:
+        root: the workspace.
+        own: the folder of this package.
+        runner: `pytest`, `unittest`, or empty.
+    """
+
+    def __init__(self, root, own, runner):
+        self.problem = None
+        self.runner = runner
+        try:
+            _load(runner)
+        except ImportError as error:
+            self.problem = "the test runner cannot be imported: {}".format(error)
+        files = {name: path for name, path in _files().items() if not path.startswith(own + os.sep)}
+        self.top_level = {name for name in files if "." not in name}
+        inside, real_path = os.path.realpath(root) + os.sep, real_paths()
+        if any(real_path(path).startswith(inside) for path in files.values()):
+            self.problem = "the test runner comes from the workspace"
+        library = os.path.dirname(os.path.realpath(os.__file__)) + os.sep
+        installed = [path for path in files.values() if not path.startswith(library) or "-packages" in path]
+        self._stamps = {path: _stamp(path) for path in installed if os.access(path, os.W_OK)}
+
+    def are_stale(self):
+        """Whether a file of the test runner was changed."""
+        return any(_stamp(path) != stamp for path, stamp in self._stamps.items())
+
+    @staticmethod
+    def become():
+        """Makes a fork forget what may have changed since this process started."""
+        importlib.invalidate_caches()
+        linecache.clearcache()
+        if sys.version_info < (3, 7) and "random" in sys.modules:
+            sys.modules["random"].seed()
+
+
+def _load(runner):
+    """Imports a test runner, and with pytest the plugins that it always loads."""
+    if runner:
+        importlib.import_module(runner)
+    if runner == "pytest":
+        for each in getattr(sys.modules.get("_pytest.config"), "default_plugins", ()):
+            with contextlib.suppress(ImportError):  # Pytest reports this itself if it needs the module.
+                importlib.import_module("_pytest.{}".format(each))
+        for each in PLUGINS:
+            importlib.import_module(each, __package__)
+
+
+def _files():
+    """Maps the loaded modules that have a file to that file."""
+    found = {}
+    for name, module in sys.modules.copy().items():
+        path = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(path, str) and name != "__main__":
+            found[name] = path
+    return found
+
+
+def _stamp(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size
+
+
+def freeze():
+    """Keeps the garbage collector from writing to, and so copying, memory that forks share."""
+    if hasattr(gc, "freeze"):
+        gc.collect()
+        gc.freeze()
+
+
+def names_at_start():
+    """Names of modules that an interpreter imports at startup if it finds any: `sitecustomize`, `usercustomize`, and
+    every word in the lines of `.pth` files that are executed.
+    """
+    names = {"sitecustomize", "usercustomize"}
+    for folder in sys.path:
+        for line in _lines_below(folder):
+            if line.startswith(EXECUTED):
+                names.update(re.findall(r"\w+", line))
+    return names
+
+
+def with_added(path):
+    """An import path with all folders that `.pth` files add to it now: some may not have existed at startup."""
+    found, site_folders = [], _site_folders()
+    for folder in path:
+        lines = _lines_below(folder) if folder in site_folders else []
+        named = [os.path.abspath(os.path.join(folder, line)) for line in lines if not line.startswith(EXECUTED)]
+        found += [each for each in [folder, *filter(os.path.exists, named)] if each not in found]
+    return found
+
+
+def _site_folders():
+    """The folders whose `.pth` files count."""
+    if sys.flags.no_site:
+        return []
+    user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [*getattr(site, "getsitepackages", list)(), *user]
+
+
+def _lines_below(folder):
+    """The lines of a folder's `.pth` files, in the order in which they count."""
+    lines = []
+    for name in sorted(filter(os.path.isfile, glob.glob(os.path.join(glob.escape(folder), "*.pth")))):
+        with contextlib.suppress(OSError), open(name, encoding="utf-8", errors="replace") as stream:
+            lines += [line.strip() for line in stream]
+    return [line for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,225 @@
+"""Runs a program as `python` would, under a debugger. Standard library only, Python 3.6 to 3.14."""
+
+import builtins
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import runpy
+import shutil
+import signal
+import sys
+import threading
+import traceback
+import types
+
+STARTER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
+"""The script that starts the programs of this package."""
+_open = io.open
+_run_module_as_main = vars(runpy)["_run_module_as_main"]
+"""What `python -m` itself calls."""
+
+
+class Nobody:
+    """Stands for a debugger where there is none."""
+
+    @staticmethod
+    def post_mortem(*_):
+        """Does nothing."""
+
+
+def read_request(arguments, variable, wrapper):
+    """The program that one of ours, `wrapper`, is to run, and the request in the file that a variable names.
+
+    The request is None for anything but a Python program; standard error says so. A program that another interpreter
+    has to run is started again there, and this function does not return.
+    """
+    program = arguments[arguments.index("--") + 1 :]
+    use_right_interpreter(program, wrapper)
+    if not is_python(program):
+        print("{} is not a Python program".format(program[0]), file=sys.stderr)
+        return program, None
+    with _open(os.environ.pop(variable)) as file:
+        return program, json.load(file)
+
+
+def run_program(arguments, debugger, as_given=False):
+    """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
+
+    An exception that nothing catches is shown to the debugger before it ends the program. Unless the program is to run
+    as given, pytest gets options that keep its plugins out of the debugger's way.
+    """
+    if not as_given and is_pytest(arguments):
+        arguments = [*arguments, *_pytest_options(arguments[1 + (arguments[0] == "-m") :])]
+    main_module = types.ModuleType("__main__")
+    vars(main_module)["__builtins__"] = builtins
+    sys.modules["__main__"] = main_module
+    try:
+        if arguments[0] == "-m":
+            _run_module(arguments[1], arguments[2:])
+        elif arguments[0] == "-c":
+            sys.argv = ["-c", *arguments[2:]]
+            sys.path.insert(0, "")
+            _execute(compile(arguments[1], "<string>", "exec"), main_module)
+        else:
+            _run_script(find_script(arguments[0]), arguments[1:], main_module)
+    except SystemExit as error:
+        return exit_code(error.code)
+    except KeyboardInterrupt:
+        return 130
+    except BaseException:
+        kind, value, trace = sys.exc_info()
+        debugger.post_mortem(kind, value, trace)
+        _print_exception(kind, value, trace)
+        return 1
+    return 0
+
+
+def _execute(code, module):
+    exec(code, module.__dict__)  # noqa: S102 - the program to be debugged
+
+
+def _run_module(name, arguments):
+    sys.argv = [name, *arguments]
+    sys.path.insert(0, os.getcwd())
+    _run_module_as_main(name)
+
+
+_PYTEST = ("pytest", "py.test")
+
+
+def is_pytest(arguments):
+    """Whether a program is pytest, run as a module or as a command."""
+    name = arguments[1] if arguments[0] == "-m" else os.path.basename(arguments[0])
+    return name in _PYTEST
+
+
+def _pytest_options(given):
+    """Options that keep plugins from running tests in other processes, or from tracing them."""
+    options = []
+    if importlib.util.find_spec("xdist") is not None and any(each.startswith(("-n", "--numproc")) for each in given):
+        options.append("-n0")
+    loads_plugins = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
+    if loads_plugins and importlib.util.find_spec("pytest_cov") is not None:
+        options.append("--no-cov")
+    return options
+
+
+def find_script(name):
+    """The path of a script given as a path or as a command on PATH."""
+    return name if os.path.exists(name) else shutil.which(name) or name
+
+
+def use_right_interpreter(program, wrapper):
+    """Starts over, under the same program of ours, in the interpreter that a command such as `pytest` belongs to."""
+    if program[0].startswith("-") or os.path.exists(program[0]):
+        return
+    script = find_script(program[0])
+    interpreter = other_interpreter(script)
+    if interpreter is not None:
+        os.execv(interpreter, [interpreter, STARTER, wrapper, "--", script, *program[1:]])
+
+
+def is_python(program):
+    """Whether a program is a module, code, or a script without another interpreter."""
+    path = find_script(program[0])
+    if program[0] in ("-m", "-c") or os.path.isdir(path):
+        return True
+    try:
+        with _open(path, "rb") as stream:
+            source = stream.read(4096)
+    except OSError:
+        return False
+    return b"\0" not in source and (not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0])
+
+
+def other_interpreter(path):
+    """The Python that a command on PATH asks for, if it is not this one; else None."""
+    try:
+        with _open(path, "rb") as stream:
+            first = stream.readline(256)
+    except OSError:
+        return None
+    if not first.startswith(b"#!") or b"python" not in first:
+        return None
+    words = os.fsdecode(first[2:]).split()
+    wanted = shutil.which(words[1]) if words[0].endswith("/env") and len(words) > 1 else words[0]
+    return wanted if wanted and os.path.abspath(wanted) != os.path.abspath(sys.executable) else None
+
+
+def _run_script(path, arguments, main_module):
+    sys.argv = [path, *arguments]
+    if os.path.isdir(path):
+        runpy.run_path(path, run_name="__main__")
+        return
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        with _open(path, "rb") as stream:
+            source = stream.read()
+    except OSError as error:
+        raise _refusal("cannot run {}: {}".format(path, error.strerror)) from None
+    if b"\0" in source or (source.startswith(b"#!") and b"python" not in source.partition(b"\n")[0]):
+        raise _refusal("cannot debug {}: it is not a Python program".format(path))
+    code = compile(source, path, "exec", 0, True)
+    main_module.__file__ = path
+    _execute(code, main_module)
+
+
+def _refusal(why):
+    print(why, file=sys.stderr)
+    return SystemExit(2)
+
+
+def exit_code(code):
+    """The exit status for the code of a SystemExit, which is printed if it is text."""
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _print_exception(kind, value, trace):
+    """Prints an exception as Python does, without the frames of this file."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    with contextlib.suppress(OSError, ValueError):
+        traceback.print_exception(kind, value, trace)
+
+
+def wait_for_threads():
+    """Waits for what the program has left running, as the interpreter does at its end."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+
+
+def release_children(debugger):
+    """Lets processes that the program forks run free of the debugger."""
+
+    def drop():
+        if debugger.checkpoints.forking:
+            return
+        debugger.dead = True
+        sys.settrace(None)
+        threading.settrace(None)
+        debugger.channel.close()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=drop)
+        return
+    for name in ("fork", "forkpty"):
+        setattr(os, name, _dropping(getattr(os, name), drop))
+
+
+def _dropping(fork, drop):
+    def dropping():
+        result = fork()
+        if (result if isinstance(result, int) else result[0]) == 0:
+            drop()
+        return result
+
+    return dropping

@@ -1,0 +1,90 @@
+"""Tells an observer when tests of pytest begin, run, fail and end. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has these methods:
+
+    begin(test)          a test begins; its set-up follows
+    run()                its own code follows, or its tear-down
+    pause(error)         a phase is over; `error` is its exception, or None. What follows is not part of the test
+    end(failed)          the test is over; None means that it was skipped or was expected to fail
+    finish()             all tests are over
+    enter_report(), leave_report()      code that runs between the two builds the message of a failed assertion
+"""
+
+import sys
+
+import pytest
+
+from .unittest_hooks import UNITTEST_REPORTS, tell_of_reports
+
+_REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
+
+
+class PytestHooks:
+    """The plugin."""
+
+    def __init__(self, observer):
+        self.observer = observer
+        self.failed = False
+        self.is_running = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Around a whole test."""
+        self.failed = False
+        self.observer.begin(item.nodeid)
+        try:
+            yield
+        finally:
+            self.observer.pause(None)
+            self.observer.end(self.failed)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item):
+        """Around a test's own code, when its set-up is done."""
+        yield from self._run()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item, nextitem):
+        """Around its tear-down."""
+        yield from self._run()
+
+    def _run(self):
+        self.observer.run()
+        self.is_running = True
+        yield
+        self.is_running = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        """After each phase and each subtest, before anything looks at its result."""
+        kept = getattr(item, "_excinfo", None)  # what unittest caught, as pytest keeps it until the report is made
+        error = call.excinfo or (kept[0] if kept else None)
+        self.observer.pause(error.value if error is not None else None)
+        yield
+        if self.is_running:
+            self.observer.run()
+
+    def pytest_runtest_logreport(self, report):
+        """A phase of the test has its report."""
+        if report.outcome == "failed":
+            self.failed = True
+        elif report.outcome == "skipped" and not self.failed:
+            self.failed = None
+
+    def pytest_collection_finish(self):
+        """All test modules have been imported, and with them unittest, if they need it."""
+        tell_of_reports(sys.modules.get("unittest.case"), UNITTEST_REPORTS, self.observer)
+
+    def pytest_sessionfinish(self):
+        """All tests are over."""
+        self.observer.finish()
+
+
+def observe(config, observer):
+    """Has a pytest run tell the observer, unless its tests run in other processes (xdist). Returns whether it does."""
+    manager = config.pluginmanager
+    if manager.hasplugin("dsession") or hasattr(config, "workerinput"):
+        return False
+    manager.register(PytestHooks(observer), "gumshoe_observer")
+    tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
+    return True

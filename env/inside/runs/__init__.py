@@ -1,0 +1,1 @@
+"""Test runs that are watched, changed or traced, often in forks."""

@@ -1,0 +1,191 @@
+"""One recorded call of a function, and how the values in it are described.
+
+Standard library only, Python 3.6 to 3.14.
+"""
+
+import collections
+import os
+import signal
+import threading
+import time
+
+from ..debugger.values import attributes_of, describe_exception, short_repr
+from ..programs.project import project_path
+
+FIRST_STEPS, LAST_STEPS = 200, 40
+VARIABLES = 30
+PLAIN = (int, float, complex, bool, str, bytes, type(None))
+TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
+"""Seconds for describing the values of one test; LEAST_S once those of all tests have taken ALL_S."""
+AGAIN_S = 0.05
+"""How soon an object is interrupted again if its own code has caught the interruption."""
+_get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
+_DULL = (type(os), type(project_path), type(len), type)
+
+
+class Call:
+    """One call, while it goes on and afterwards."""
+
+    def __init__(self, number, caller):
+        self.number = number
+        self.count = 1
+        self.caller = caller
+        self.arguments = {}
+        self.steps = []
+        self.last = collections.deque(maxlen=LAST_STEPS)
+        self.length = 0
+        self.values = {}
+        self.error_seen = None
+        self.outcome = "unfinished"
+        self.value = ""
+        self.yields = []
+        self.yielded = 0
+
+    def add(self, line):
+        """A line begins."""
+        step = [line, {}, ""]
+        self.length += 1
+        (self.steps if len(self.steps) < FIRST_STEPS else self.last).append(step)
+
+    def step(self):
+        """The line that began last; None before the first."""
+        return self.last[-1] if self.last else self.steps[-1] if self.steps else None
+
+    def key(self):
+        """What equal calls have in common."""
+        lines = tuple(step[0] for step in self.steps) + tuple(step[0] for step in self.last)
+        return tuple(self.arguments.items()), lines, self.length, self.outcome, self.value, tuple(self.yields)
+
+    def as_data(self):
+        """The call as it is written."""
+        names = ("number", "count", "arguments", "caller", "outcome", "value", "yields", "yielded")
+        steps = self.steps + list(self.last)
+        return dict({name: getattr(self, name) for name in names}, steps=steps, skipped=self.length - len(steps))
+
+
+def variables_of(frame):
+    """Names and values of a frame's variables; an object whose method is running is shown by its attributes."""
+    values = frame.f_locals
+    shown = 0
+    for name in list(values):
+        value = values.get(name)
+        if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
+            continue
+        if name == "self":
+            attributes = _attributes(value)
+            for attribute, inner in attributes:
+                yield "self." + attribute, inner
+            if not attributes or isinstance(value, (list, dict, set, tuple, str, int)):
+                yield name, value
+        else:
+            yield name, value
+        shown += 1
+        if shown == VARIABLES:
+            return
+
+
+def _attributes(value):
+    try:
+        items = list(attributes_of(value).items())
+    except BaseException:  # the program has changed how its classes are made
+        return []
+    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
+
+
+def describe(value):
+    """The value, shortened; with its length where that cannot be seen."""
+    try:
+        text = short_repr(value)
+        size = len(value) if isinstance(value, (list, tuple, dict, set, frozenset, str, bytes)) else 0
+    except BaseException as error:  # the value's own code may raise anything
+        return "<unprintable {}: {}>".format(type(value).__name__, type(error).__name__)
+    limit = 190 if isinstance(value, (str, bytes)) else 12
+    return "{} (len {})".format(text, size) if size > limit else text
+
+
+class Describer:
+    """Describes values as long as there is time: the repr of an object may print everything that the object holds.
+
+    When a test's time is up, anything but a plain value becomes `<TYPE, not shown NUMBER>`. The number is different
+    each time, so that such a value equals no other.
+    """
+
+    def __init__(self):
+        self._all = self._spent = 0.0
+        self._hidden = 0
+        self._limit = Limit()
+
+    @property
+    def has_time(self):
+        """Whether values are still described."""
+        return self._left > 0
+
+    @property
+    def _left(self):
+        return (TEST_S if self._all < ALL_S else LEAST_S) - self._spent
+
+    def begin(self):
+        """A test begins."""
+        self._spent = 0.0
+
+    def describe(self, value, clock=time.perf_counter):
+        """The value, shortened, or a note that it is not shown."""
+        if type(value) in PLAIN:
+            return describe(value)
+        text = None
+        if self.has_time:
+            began = clock()
+            text = self._limit.within(self._left, lambda: describe(value))
+            took = clock() - began
+            self._spent += took
+            self._all += took
+        if text is None:
+            self._hidden += 1
+            return "<{}, not shown {}>".format(type(value).__name__, self._hidden)
+        return text
+
+
+class TooLong(BaseException):
+    """Interrupts an object's own code."""
+
+
+class Limit:
+    """Interrupts the program's code after some CPU time, in the main thread; other threads cannot be interrupted."""
+
+    def __init__(self):
+        self._main = threading.main_thread().ident
+        self._is_on = self._is_over = False
+
+    def within(self, seconds, work):
+        """What `work()` returns; None if it was interrupted. The program's own timer and handler are restored."""
+        if _get_ident() != self._main:
+            return work()
+        handler = _set_handler(signal.SIGPROF, self._interrupt)
+        timer = _set_timer(signal.ITIMER_PROF, seconds, AGAIN_S)
+        text = None
+        self._is_over = False
+        try:
+            try:
+                self._is_on = True
+                text = work()
+            finally:
+                self._is_on = False  # From here on nothing is raised, so nothing gets into the program.
+        except TooLong:
+            pass
+        finally:
+            _set_timer(signal.ITIMER_PROF, *timer)
+            _set_handler(signal.SIGPROF, signal.SIG_DFL if handler is None else handler)
+        return None if self._is_over else text
+
+    def _interrupt(self, *_):
+        if self._is_on:
+            self._is_over = True
+            raise TooLong
+
+
+def describe_error(error):
+    """Class and message of an exception."""
+    try:
+        return describe_exception(type(error), error)
+    except BaseException:  # the exception's own code may raise anything
+        return type(error).__name__

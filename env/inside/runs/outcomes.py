@@ -1,0 +1,171 @@
+"""A pytest plugin that writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
+
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line per finished test,
+`{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
+Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
+with a JSON list of test ids, only these tests are run, and only their files are collected. With GUMSHOE_ALL, pytest
+does not stop at a failure, whatever its options say.
+
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the project
+frames it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
+"""
+
+import json
+import os
+import re
+import traceback
+
+import pytest
+
+from ..programs.project import project_frames
+
+MESSAGE_LINES = 6
+MESSAGE_LIMIT = 700
+# Also the end of an address that pytest has shortened: `<object obje...7f4dcdf4d740>`.
+_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
+_NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
+
+
+class Outcomes:
+    """Gathers the phases of each test and writes the result after its last one."""
+
+    def __init__(self, path, root):
+        self.path = path
+        self.root = root
+        self._results = {}
+        self._messages = {}
+        self._frames = {}
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Keeps what is known about an exception while it is available."""
+        result = yield
+        report = result.get_result()
+        if call.excinfo is not None and report.outcome == "failed":
+            self._describe(call.excinfo, report)
+
+    def pytest_runtest_logreport(self, report):
+        """Takes in one phase (setup, call, teardown) of a test."""
+        known = self._results.get(report.nodeid)
+        outcome = _outcome(report)
+        if known in (None, "passed") or (outcome == "failed" and known != "error"):
+            self._results[report.nodeid] = outcome
+        if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
+            self._messages[report.nodeid] = plain_message(report)
+        if report.when == "teardown":
+            self._write(report.nodeid, self._results.pop(report.nodeid), "")
+
+    def pytest_exception_interact(self, node, call, report):
+        """A file that could not be collected."""
+        if report.when == "collect":
+            self._describe(call.excinfo, report)
+
+    def pytest_collectreport(self, report):
+        """Writes a file that could not be collected as an error."""
+        if report.failed:
+            self._write(report.nodeid, "error", plain_message(report))
+
+    def _write(self, name, outcome, otherwise):
+        message = self._messages.pop(name, "") or otherwise
+        frames = self._frames.pop(name, [])
+        facts = {"id": name or "collection", "outcome": outcome, "message": message, "frames": frames}
+        line = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")  # half a surrogate pair: "?"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line + b"\n")
+        finally:
+            os.close(descriptor)
+
+    def _describe(self, excinfo, report):
+        error, frames = excinfo.value, project_frames(excinfo.tb, self.root)
+        origin = (error.__cause__ or error.__context__) if report.when == "collect" else None
+        if not frames and isinstance(origin, ImportError):  # pytest raises an error of its own instead
+            error, frames = origin, project_frames(origin.__traceback__, self.root)
+        try:
+            text = "".join(traceback.format_exception_only(type(error), error)).strip()
+        except Exception:  # the exception's own code may raise anything
+            text = type(error).__name__
+        text = _ADDRESS.sub(">", text)
+        self._frames[report.nodeid] = frames
+        self._messages[report.nodeid] = _short(text if frames else plain_message(report) or text)
+
+
+class Only:
+    """Runs only some tests."""
+
+    def __init__(self, ids, root):
+        self.ids = set(ids)
+        self.files = {os.path.realpath(os.path.join(root, each.partition("::")[0])) for each in ids}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config, items):
+        """Leaves the others out."""
+        others = [item for item in items if item.nodeid not in self.ids]
+        items[:] = [item for item in items if item.nodeid in self.ids]
+        config.hook.pytest_deselected(items=others)
+
+    def ignores(self, path):
+        """Whether a path is a file without such tests."""
+        return True if os.path.isfile(path) and os.path.realpath(path) not in self.files else None
+
+
+class OnlyNewer(Only):
+    """For pytest 7 and later."""
+
+    def pytest_ignore_collect(self, collection_path):
+        """Does not even import other files."""
+        return self.ignores(str(collection_path))
+
+
+class OnlyOlder(Only):
+    """For pytest before 7."""
+
+    def pytest_ignore_collect(self, path):
+        """Does not even import other files."""
+        return self.ignores(str(path))
+
+
+def _outcome(report):
+    if hasattr(report, "wasxfail"):
+        return "xfailed" if report.outcome == "skipped" else "xpassed"
+    if report.outcome == "failed" and report.when != "call":
+        return "error"
+    return report.outcome
+
+
+def plain_message(report):
+    """What pytest would print last about a report."""
+    text = report.longrepr
+    if isinstance(text, tuple):
+        return _short(str(text[-1]))
+    crash = getattr(text, "reprcrash", None)
+    if crash is not None:
+        return _short(str(crash.message))
+    lines = [line for line in str(text or "").strip().splitlines() if line.strip()]
+    marked = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return _short("\n".join(marked or lines[-MESSAGE_LINES:]))
+
+
+def _short(text):
+    lines = [line.rstrip() for line in text.splitlines() if not _NOISE.match(line)]
+    if len(lines) > MESSAGE_LINES:
+        lines = [*lines[: MESSAGE_LINES - 1], "..."]
+    return "\n".join(lines)[:MESSAGE_LIMIT]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
+    path = os.environ.get("GUMSHOE_OUTCOMES")
+    if os.environ.get("GUMSHOE_ALL"):
+        config.option.maxfail = 0
+        config.option.stepwise = False
+    if path and not config.pluginmanager.hasplugin("dsession"):
+        config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
+        only = os.environ.get("GUMSHOE_ONLY")
+        if only:
+            with open(only) as file:
+                ids = json.load(file)
+            newer = int(pytest.__version__.partition(".")[0]) >= 7
+            chosen = (OnlyNewer if newer else OnlyOlder)(ids, str(getattr(config, "rootpath", None) or config.rootdir))
+            config.pluginmanager.register(chosen, "gumshoe_only")

@@ -1,0 +1,272 @@
+"""Runs a suite in forks, each with its limits; a run that hangs or dies affects only itself.
+
+Standard library and pytest only, Python 3.6 and later.
+"""
+
+import contextlib
+import json
+import math
+import os
+import resource
+import select
+import signal
+import time
+from typing import Any
+
+import pytest
+
+from .suite_plugins import OutcomeRecorder, verdict_of
+from .suite_tracer import Tracer
+
+
+class InChild(BaseException):
+    """Unwinds a fresh fork back into pytest."""
+
+
+class EarlyForks:
+    """Runs the suite in forks of a process that has pytest loaded, but not configured."""
+
+    def __init__(self, project):
+        self.project = project
+
+    def run(self, tests, trace=False):
+        """Runs `tests` in a fork and returns what it reported."""
+        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
+
+    def child(self, tests, trace, writer):
+        """What the fork does. It never returns."""
+        enter_child(self.project, trace)
+        pytest.main(self.project.arguments + tests, plugins=plugins(self.project, trace, writer))
+        os._exit(1)
+
+    def collected(self, work, wall_s):
+        """As `LateForks.collected`."""
+
+        def child(writer):
+            os.setsid()
+            recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
+            pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
+            os._exit(1)
+
+        return forked(child, wall_s)
+
+    def twice(self, files, tests):
+        """Like `LateForks.twice`, but each run starts from the beginning."""
+
+        def run(chosen):
+            lay(self.project, files)
+            return self.run(chosen)
+
+        return first_and_second(run, tests)
+
+
+class LateForks:
+    """Runs the suite in forks of a process that has pytest configured and is about to collect.
+
+    It is a pytest plugin: `work(self)` is called where pytest would collect.
+    """
+
+    def __init__(self, project, work):
+        self.project = project
+        self.work = work
+        self.session: Any = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session):
+        """Takes the place of the collection: the work is done here, and each fork collects for itself."""
+        if self.session is not None:
+            # Older versions of pluggy come here twice in a fork that has unregistered another plugin meanwhile.
+            return None
+        self.session = session
+        session.items, session.testscollected = [], 0
+        try:
+            self.work(self)
+        except InChild:
+            return None
+        return True
+
+    def run(self, tests, trace=False):
+        """Runs `tests` in a fork and returns what it reported."""
+        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
+
+    def child(self, tests, trace, writer):
+        """What the fork does before pytest goes on in it. Always raises InChild."""
+        enter_child(self.project, trace)
+        if tests:
+            self.session.config.args = list(tests)
+        for plugin in plugins(self.project, trace, writer):
+            self.session.config.pluginmanager.register(plugin)
+        raise InChild
+
+    def twice(self, files, tests):
+        """Runs `tests` (all if there are none) with these files and, if one fails, runs again: all tests if the first
+        run was of some, the failing ones if it was of all. Returns what was seen each time: one item without a second.
+
+        The two runs share one collection, so what differs from one import to the next is not noticed.
+        """
+        lay(self.project, files)
+        # Collecting is limited by its processor time, and each of the two runs has its own limits.
+        seen = forked(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
+        return seen if isinstance(seen, list) else [seen]
+
+    def collected(self, work, wall_s):
+        """Collects the clean project in a fork; returns what `work(run)` makes of it, or the status of the fork.
+
+        `run(tests, prepare, cpu_s, wall_s)` is for `work`: it runs some of the collected tests in a fork, where
+        `prepare()` comes first, with this many seconds of processor and wall-clock time.
+        """
+
+        def child(writer):
+            os.setsid()
+            self.register(writer, work)
+
+        return forked(child, wall_s)
+
+    def collector(self, files, tests, writer):
+        """What the fork does: it collects once and runs the tests twice, with `files` laid again in between."""
+        enter_child(self.project)
+        runs = []
+
+        def twice(run):
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+            def again(chosen):
+                if runs:
+                    lay(self.project, files)
+                runs.append(chosen)
+                return run(chosen)
+
+            return first_and_second(again, tests)
+
+        self.register(writer, twice)
+
+    def register(self, writer, work):
+        """Goes on to collect, then does `work`, and writes what that returns."""
+        manager = self.session.config.pluginmanager
+        terminal = manager.get_plugin("terminalreporter")
+        if terminal is not None:
+            manager.unregister(terminal)
+        recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
+        for plugin in (recorder, Collected(self.project, recorder, work)):
+            manager.register(plugin)
+        raise InChild
+
+
+class Collected:
+    """A pytest plugin that hands what was collected to `work`, and ends the process with what that returns."""
+
+    def __init__(self, project, recorder, work):
+        self.project = project
+        self.recorder = recorder
+        self.work = work
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Takes the place of the loop over the tests: each run is a fork that has collected them already."""
+        if self.recorder.collection_errors:
+            self.recorder.finish()
+        items = session.items
+
+        def run(chosen, prepare=None, cpu_s=None, wall_s=None):
+            return forked(
+                lambda writer: self.child(session, items, chosen, prepare, cpu_s, writer),
+                self.project.wall_s if wall_s is None else wall_s,
+            )
+
+        try:
+            answer = self.work(run)
+        except InChild:
+            return
+        self.recorder.write(answer)
+
+    def child(self, session, items, chosen, prepare, cpu_s, writer):
+        """What the fork does before pytest runs `chosen` in it. Always raises InChild."""
+        enter_child(self.project, cpu_s=cpu_s)
+        wanted = set(chosen)
+        session.items = [item for item in items if not wanted or item.nodeid in wanted]
+        self.recorder.writer = writer
+        if prepare is not None:
+            prepare()
+        raise InChild
+
+
+def first_and_second(run, tests):
+    """What `run` has seen of `tests`, and of the others or the failing ones where a test fails; see `twice`."""
+    first = run(tests)
+    if verdict_of(first) != "killed":
+        return [first]
+    return [first, run([] if tests else sorted(first["failures"]))]
+
+
+def lay(project, files):
+    """Makes the project the clean one with these files."""
+    project.restore()
+    project.write(files)
+
+
+def plugins(project, trace, writer):
+    """The pytest plugins of a run; with `trace`, the tracer is one of them and has been started."""
+    if not trace:
+        return [OutcomeRecorder(project.root, project.temporary, writer, chance=project.chance)]
+    tracer = Tracer(project.root)
+    tracer.start()
+    return [OutcomeRecorder(project.root, project.temporary, writer, tracer, project.chance), tracer]
+
+
+def forked(child, wall_s):
+    """What `child(writer)`, run in a fork, wrote as JSON; {"status": "timeout" or "crashed"} where it did not."""
+    reader, writer = os.pipe()
+    began = time.time()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        child(writer)
+    os.close(writer)
+    try:
+        text, in_time = read_all(reader, time.time() + wall_s)
+    finally:
+        os.close(reader)
+        status, usage = end(pid)
+    if text:
+        seen = json.loads(text.decode("utf-8"))
+        if isinstance(seen, dict):
+            seen["cpu_s"] = usage.ru_utime + usage.ru_stime
+            seen["wall_s"] = time.time() - began
+        return seen
+    used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
+    return {"status": "crashed" if in_time and not used_up else "timeout"}
+
+
+def enter_child(project, trace=False, cpu_s=None):
+    """Sets the limits of a fork: processor seconds and memory, in a session of its own."""
+    os.setsid()
+    cpu_s = cpu_s or project.cpu_s * (project.trace_factor if trace else 1.0)
+    # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    whole = math.ceil(cpu_s) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
+    allowed = resource.getrlimit(resource.RLIMIT_AS)[1]
+    memory = project.memory if allowed == resource.RLIM_INFINITY else min(project.memory, allowed)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def read_all(descriptor, deadline):
+    """What comes until the other end is closed, and whether it was in time."""
+    parts = []
+    while True:
+        left = deadline - time.time()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            return b"", False
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
+
+
+def end(child):
+    """Kills what the child left behind in its group, waits for it and returns its status and what it used."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(OSError):  # the group or the process is gone already
+            kill(child, signal.SIGKILL)
+    return os.wait4(child, 0)[1:]

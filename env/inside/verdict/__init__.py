@@ -1,0 +1,1 @@
+"""What the verifier needs inside its sandbox."""

@@ -1,0 +1,287 @@
+"""Interactive programs: a terminal and a separate control channel of JSON lines.
+
+A request carries a `nonce` of the warden's making, new for each request, and only a message that repeats the nonce of
+the last request is an answer to it. Whatever else comes is dropped: answers to earlier requests, what is not a JSON
+object within the bounds of `messages`, and what a program writes that found the socket but has not read the request.
+An answer with `"interim": true` announces the real one; see `Session.request`. One deadline holds for an exchange,
+however much is dropped meanwhile.
+"""
+
+import binascii
+import errno
+import json
+import os
+import pty
+import signal
+import socket
+import termios
+import time
+from contextlib import suppress
+
+from .buffers import BoundedBuffer, Scanner
+from .messages import read_object
+from .processes import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_readable
+
+MESSAGE_BYTES = 8 << 20
+MAX_INTERIM = 16
+WRITE_TIMEOUT_S = 10.0
+
+
+class Session:
+    """A program on a terminal of its own.
+
+    What it prints stays in the terminal until it is read, so a program whose output nobody reads waits. `host` is
+    what a wait listens to, as `Run.finish` does. `start(stdin, stdout, control)` starts the program and returns its
+    Job.
+    """
+
+    def __init__(self, start, cap, host, watch=None):
+        self.cap = cap
+        self.watch = watch
+        self.host = host
+        self._pending = b""
+        self._received = bytearray()
+        self._nonce = None
+        self._master, slave = pty.openpty()
+        set_nonblocking(self._master)
+        _make_plain(slave)
+        # Opened again, so that the warden's own writing does not wait and the program's still does.
+        self._mark = os.open(os.ttyname(slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._control, theirs = socket.socketpair()
+        try:
+            self.job = start(slave, slave, theirs.fileno())
+        except BaseException:
+            self._close_terminal()
+            raise
+        finally:
+            os.close(slave)
+            theirs.close()
+
+    @property
+    def exit_code(self):
+        """None while the program runs."""
+        return self.job.exit_code if self.job.over else None
+
+    def poll(self):
+        """Takes in the news about the program without waiting."""
+        while not self.job.over and wait_readable([self.job.status], time.monotonic()):
+            self.job.read_status()
+        return self.exit_code
+
+    def send(self, data):
+        """Types at the terminal. What the program prints meanwhile is kept for the next reading."""
+        view = memoryview(data)
+        deadline = time.monotonic() + WRITE_TIMEOUT_S
+        while view and not self.job.over:
+            ready = wait_readable([self._master, self.job.status, self.host.source], deadline, [self._master])
+            if not ready:
+                raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
+            if self.host.source in ready:
+                self.host.check_cancelled()
+            if self.job.status in ready:
+                self.job.read_status()
+            self._pending += _read(self._master)
+            try:
+                view = view[os.write(self._master, view[:CHUNK]) :]
+            except BlockingIOError:
+                continue
+
+    def read_until(self, marker, timeout):
+        """Reads the terminal until the marker has been printed, the program has ended or the time is up."""
+        return self._wait(marker, False, timeout)
+
+    def wait_message(self, timeout):
+        """Waits for an answer to the last request, the program's end or the timeout."""
+        return self._wait(None, True, timeout)
+
+    def request(self, message, timeout):
+        """Sends a message and waits for the answer to it; `interim` of the reply holds what announced it."""
+        if self._control.fileno() < 0:
+            return self._wait(None, True, timeout)
+        self._nonce = binascii.hexlify(os.urandom(16)).decode("ascii")
+        line = json.dumps(dict(message, nonce=self._nonce)).encode("ascii") + b"\n"
+        deadline = time.monotonic() + (WRITE_TIMEOUT_S if timeout is None else timeout)
+        try:
+            self._control.settimeout(WRITE_TIMEOUT_S)
+            self._control.sendall(line)
+        except (BrokenPipeError, ConnectionResetError):
+            return self._wait(None, True, 0 if timeout is None else min(timeout, GRACE_S))
+        except socket.timeout:
+            raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
+        return self._wait(None, True, None if timeout is None else max(0.0, deadline - time.monotonic()))
+
+    def signal(self, number):
+        """Signals the process group in the foreground of the terminal."""
+        if self.poll() is not None:
+            return
+        try:
+            os.killpg(os.tcgetpgrp(self._master), number)
+        except (OSError, ProcessLookupError):
+            if self.job.pid is not None:
+                send_signal(self.job.pid, number)
+
+    def close(self):
+        """Kills the program and all it started. Idempotent."""
+        self.job.close()
+        self._close_terminal()
+
+    def _close_terminal(self):
+        if self._master >= 0:
+            os.close(self._master)
+            os.close(self._mark)
+            self._control.close()
+            self._master = CLOSED
+
+    def _wait(self, marker, want_message, timeout):
+        output = BoundedBuffer(self.cap)
+        scanner = Scanner(output, marker)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._feed(scanner)
+        message = None
+        interim = []
+        timed_out = False
+        while not scanner.found:
+            if want_message:
+                message = self._next_answer(interim)
+                if message is not None:
+                    self._flush(scanner)
+                    break
+            if self.job.over:
+                break
+            ready = wait_readable(self._sources(), deadline, watch=self.watch)
+            if not ready or (deadline is not None and time.monotonic() > deadline):
+                timed_out = True
+                break
+            self._take(ready, scanner)
+        scanner.flush()
+        return {
+            "output": output.dump(),
+            "message": message,
+            "interim": interim,
+            "timed_out": timed_out,
+            "exit_code": None if scanner.found else self.exit_code,
+        }
+
+    def _sources(self):
+        control = [] if self._control.fileno() < 0 else [self._control.fileno()]
+        return [self._master, self.job.status, self.host.source, *control]
+
+    def _take(self, ready, scanner):
+        """Takes in what is ready. The program's end comes last: after it, all that is left is taken in."""
+        if self.host.source in ready:
+            self.host.check_cancelled()
+        if self._control.fileno() in ready:
+            self._receive()
+        if self._master in ready:
+            self._pending += _read(self._master)
+            self._feed(scanner)
+        if self.job.status in ready:
+            self.job.read_status()
+            if self.job.over:
+                self._receive()
+                self._flush(scanner)
+
+    def _feed(self, scanner):
+        data, self._pending = self._pending, b""
+        self._pending = scanner.feed(data)
+
+    def _receive(self):
+        """Reads what has arrived on the control channel, at most one message's size; closes it when the program has."""
+        if self._control.fileno() < 0:
+            return
+        self._control.setblocking(False)
+        try:
+            while self._control.fileno() >= 0 and len(self._received) <= MESSAGE_BYTES:
+                data = self._control.recv(CHUNK)
+                self._received += data
+                if not data:
+                    self._control.close()
+        except (BlockingIOError, ConnectionResetError):
+            return
+
+    def _next_answer(self, interim):
+        """The answer to the last request if it has arrived; announcements of it are appended to `interim`."""
+        start = 0
+        try:
+            while True:
+                end = self._received.find(b"\n", start)
+                if end < 0:
+                    # A line that never ends is not a message; what comes after it is not the beginning of one either.
+                    if len(self._received) - start > MESSAGE_BYTES:
+                        self._control.close()
+                        start = len(self._received)
+                    return None
+                line = bytes(self._received[start:end])
+                start = end + 1
+                message = self._authentic(line)
+                if message is None:
+                    continue
+                if message.get("interim") is not True:
+                    return message
+                if len(interim) < MAX_INTERIM:
+                    interim.append(message)
+        finally:
+            del self._received[:start]
+
+    def _authentic(self, line):
+        """The message of a line if it repeats the nonce of the last request, without the nonce; else None."""
+        if self._nonce is None or self._nonce.encode("ascii") not in line:
+            return None
+        message = read_object(line, MESSAGE_BYTES)
+        if message is None or message.get("nonce") != self._nonce:
+            return None
+        return {name: value for name, value in message.items() if name != "nonce"}
+
+    def _flush(self, scanner):
+        """Takes in everything that was printed up to now.
+
+        A terminal delivers what was written to it with a delay, but in order: a mark that we write ourselves comes
+        out after all that came before it.
+        """
+        mark = b"\x00" + os.urandom(16).hex().encode("ascii") + b"\x00"
+        unwritten = memoryview(mark)
+        behind = Scanner(_Relay(self, scanner), mark)
+        deadline = time.monotonic() + WRITE_TIMEOUT_S
+        while not behind.found:
+            ready = wait_readable([self._master], deadline, [self._mark] if unwritten else [])
+            if not ready:
+                break
+            if self._mark in ready:
+                with suppress(BlockingIOError):
+                    unwritten = unwritten[os.write(self._mark, unwritten) :]
+            if self._master in ready:
+                self._pending += behind.feed(_read(self._master))
+        behind.flush()
+
+
+class _Relay:
+    """Hands a stream on to a scanner; what follows its marker stays pending."""
+
+    def __init__(self, session, scanner):
+        self.session = session
+        self.scanner = scanner
+
+    def write(self, data):
+        if self.scanner.found:
+            self.session._pending += data
+        else:
+            self.session._pending += self.scanner.feed(data)
+
+
+def _read(terminal):
+    """One piece of what is waiting in a terminal; empty when there is nothing."""
+    try:
+        return os.read(terminal, CHUNK)
+    except BlockingIOError:
+        return b""
+
+
+def _make_plain(terminal):
+    """No echo, and a line end stays one byte."""
+    modes = termios.tcgetattr(terminal)
+    modes[1] &= ~termios.ONLCR
+    modes[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+
+SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "KILL": signal.SIGKILL, "HUP": signal.SIGHUP}

@@ -1,0 +1,231 @@
+"""Snapshots of the workspace: contents in a file that programs cannot reach, lists of paths in the warden's memory."""
+
+import errno
+import hashlib
+import json
+import os
+import stat
+import time
+
+from .contents import Contents
+from .files import Ignore, delete, kind_of, make_accessible, read_regular, write_atomically
+
+CONTENT_LIMIT = 64 << 20
+# A file that changed this shortly before it was looked at may change again without its time stamp telling: file systems
+# with whole seconds only take up to two, the others take the time of the kernel's last tick, at most 10 ms ago.
+RACY_NS, RACY_WHOLE_SECONDS_NS = 10**8, 2 * 10**9
+
+
+class Snapshots:
+    """Keeps the files below `files.root` in `folder`. Files above 64 MiB are noted, not kept.
+
+    Folders and files whose permissions keep even their owner out are opened up, whatever a program has done to them.
+    `limit` is how many bytes snapshots may take besides those of the first.
+    """
+
+    def __init__(self, files, folder, limit=None):
+        self.files = files
+        self._contents = Contents(folder, limit)
+        self._lists = {}
+        self._last = {}
+
+    def close(self):
+        """Forgets all snapshots."""
+        self._contents.close()
+
+    def take(self):
+        """Keeps the files as they are and returns the snapshot's name."""
+        entries = {relative: self._facts(entry, self._last.get(relative), True) for relative, entry in self._scan()}
+        self._last = entries
+        name = hashlib.sha256(json.dumps(entries, sort_keys=True).encode("ascii")).hexdigest()
+        self._lists[name] = entries
+        self._contents.close_budget()
+        return name
+
+    def restore(self, name, only=None):
+        """Puts every file back, modes and time stamps included, and removes what was not there.
+
+        What is as it was is not touched. With `only`, an Ignore, no path is touched but those that it matches and
+        the folders that lead to them.
+        """
+        entries = self._list(name)
+        self._make_root()
+        present = dict(self._scan())
+        if only is not None:
+            entries = {path: facts for path, facts in entries.items() if only.hides_below(path, facts["kind"] == "dir")}
+            present = {
+                path: entry for path, entry in present.items() if only.hides_below(path, kind_of(entry) == "dir")
+            }
+        self._remove_others(entries, present)
+        for relative in sorted(entries):
+            self._make_way(relative)
+            self._put_back(relative, entries[relative], present.get(relative))
+
+    def _remove_others(self, entries, present):
+        """Removes what is not in the snapshot, or is of another kind there, from the file system and from `present`."""
+        removed = None
+        for relative in sorted(present, key=lambda path: path.split("/")):
+            inside = removed is not None and relative.startswith(removed + "/")
+            if inside:
+                del present[relative]
+            elif relative not in entries or entries[relative]["kind"] != kind_of(present[relative]):
+                delete(os.path.join(self.files.root, relative))
+                del present[relative]
+                removed = relative
+
+    def changes(self, name, ignore, limit=None):
+        """{path: (content then, content now)} of regular files whose bytes differ; None for not there.
+
+        Files that are now larger than 64 MiB are left out. Raises OSError EFBIG when all contents together have more
+        than `limit` bytes.
+        """
+        before = self._list(name)
+        changed = _Bounded(limit)
+        left = set()
+        for relative, entry in self._scan(ignore):
+            known = before.get(relative, {})
+            if kind_of(entry) != "file":
+                continue
+            left.add(relative)
+            now = self._facts(entry, known, False)
+            if now["digest"] != known.get("digest") and not str(now["digest"]).startswith("large:"):
+                changed.expect(relative, now["size"])
+                old = self._content(known) if "digest" in known else None
+                changed.add(relative, old, _read(entry.path))
+        for relative, known in before.items():
+            if "digest" in known and relative not in left and not ignore.hides_below(relative):
+                changed.add(relative, self._content(known), None)
+        return changed.items
+
+    def _scan(self, ignore=None):
+        """(relative path, entry) of everything below the root; nothing where the root is gone."""
+        try:
+            for found in self.files.scan(self.files.root, "", ignore or Ignore([]), force=True):
+                yield found
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def _facts(self, entry, known, keep):
+        """What a snapshot notes of a path. `known` is what was noted before, `keep` stores the content."""
+        found = entry.stat(follow_symlinks=False)
+        kind = kind_of(entry)
+        mode = stat.S_IMODE(found.st_mode)
+        if kind == "link":
+            return {"kind": kind, "mode": mode, "target": os.readlink(entry.path)}
+        if kind != "file":
+            return {"kind": kind, "mode": mode}
+        stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        settled = time.time() * 10**9 - found.st_ctime_ns > _racy_ns(found)
+        if known and known.get("settled") and known.get("stamp") == stamp:
+            digest = known["digest"]
+        else:
+            digest = self._digest(entry.path, stamp, keep)
+        size = found.st_size
+        return {"kind": kind, "mode": mode, "size": size, "stamp": stamp, "settled": settled, "digest": digest}
+
+    def _digest(self, path, stamp, keep):
+        if stamp[1] > CONTENT_LIMIT:
+            return "large:" + ":".join(str(part) for part in stamp)
+        data = _read(path)
+        return self._contents.keep(data) if keep else hashlib.sha256(data).hexdigest()
+
+    def _content(self, known):
+        if known["digest"].startswith("large:"):
+            raise OSError(
+                errno.EFBIG, "a file above {} bytes was changed; its content was not kept".format(CONTENT_LIMIT)
+            )
+        return self._contents.read(known["digest"])
+
+    def _list(self, name):
+        if name not in self._lists:
+            raise OSError(errno.ENOENT, "there is no such snapshot")
+        return self._lists[name]
+
+    def _make_root(self):
+        root = self.files.root
+        if os.path.islink(root) or (os.path.exists(root) and not os.path.isdir(root)):
+            os.unlink(root)
+        os.makedirs(root, exist_ok=True)
+
+    def _make_way(self, relative):
+        """Makes sure that the folders above a path are folders, not something that was put in their place."""
+        folder = self.files.root
+        for part in relative.split("/")[:-1]:
+            folder = os.path.join(folder, part)
+            _make_folder(folder)
+
+    def _put_back(self, relative, facts, entry):
+        path = os.path.join(self.files.root, relative)
+        kind = facts["kind"]
+        if kind == "dir":
+            _make_folder(path)
+            _set_mode(path, facts["mode"] | stat.S_IRWXU)
+        elif kind == "link":
+            if entry is None or os.readlink(path) != facts["target"]:
+                delete(path)
+                os.symlink(facts["target"], path)
+        elif kind == "file":
+            if entry is None or self._facts(entry, facts, False)["digest"] != facts["digest"]:
+                delete(path)
+                write_atomically(path, self._content(facts), facts["mode"])
+            _set_mode(path, facts["mode"])
+            _set_time(path, facts["stamp"][2])
+
+
+class _Bounded:
+    """Changed contents, up to a number of bytes in all."""
+
+    def __init__(self, limit):
+        self.items = {}
+        self._limit = limit
+        self._total = 0
+
+    def expect(self, relative, size):
+        """Raises OSError EFBIG when this many more bytes are too many."""
+        if self._limit is not None and self._total + size > self._limit:
+            text = "the files that were changed hold more than {} MB, {} among them".format(self._limit >> 20, relative)
+            raise OSError(errno.EFBIG, text)
+
+    def add(self, relative, before, after):
+        size = len(before or b"") + len(after or b"")
+        self.expect(relative, size)
+        self._total += size
+        self.items[relative] = (before, after)
+
+
+def _racy_ns(found):
+    return RACY_NS if found.st_ctime_ns % 10**9 else RACY_WHOLE_SECONDS_NS
+
+
+def _read(path):
+    """The bytes of a regular file, even of one whose owner may not read it."""
+    try:
+        return read_regular(path, CONTENT_LIMIT)
+    except PermissionError:
+        make_accessible(path, stat.S_IRUSR)
+        return read_regular(path, CONTENT_LIMIT)
+
+
+def _make_folder(path):
+    """Makes a path a folder, not a link to one, that its owner may use."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISDIR(mode):
+        delete(path)
+        mode = None
+    if mode is None:
+        os.mkdir(path)
+    elif mode & stat.S_IRWXU != stat.S_IRWXU:
+        make_accessible(path)
+
+
+def _set_mode(path, mode):
+    if stat.S_IMODE(os.lstat(path).st_mode) != mode:
+        os.chmod(path, mode)
+
+
+def _set_time(path, moment):
+    if os.lstat(path).st_mtime_ns != moment:
+        os.utime(path, ns=(moment, moment))

@@ -1,0 +1,289 @@
+"""The warden: Gumshoe's own process inside a sandbox, which does everything there that the host asks for.
+
+Bytes travel as base64. Its public methods are the operations of the protocol that `serving` describes.
+"""
+
+import base64
+import errno
+import io
+import os
+import shutil
+import sys
+import tarfile
+import time
+
+from . import system
+from .disk import DiskWatch
+from .files import Files, Ignore, hold_exactly
+from .programs import Programs, origin
+from .running import ProgramRun
+from .searching import grep
+from .sessions import SIGNALS, Session
+from .snapshots import Snapshots
+from .state import empty, inspect
+from .tampering import Tampering
+
+
+class Warden:
+    """Holds what lasts between requests: the root, the limits of programs, the sessions and the snapshots.
+
+    `package` are the files of this package, by their paths.
+    """
+
+    def __init__(self, host, package, adopts_orphans):
+        self.host = host
+        self.started = time.time()
+        self.files = Files("/")
+        self.snapshots = None
+        self.patch_limit = None
+        self.limits = {}
+        self.environment = dict(os.environ)
+        self.cap = 1 << 18
+        self.disposable = None
+        self.watch = None
+        self.sessions = {}
+        self.programs = Programs(host, package, adopts_orphans, self.sessions)
+        self.opened = 0
+        self.package = {path: text.encode("ascii") for path, text in package.items()}
+        self.support = None
+        self.tampered = Tampering(os.getpid())
+
+    def configure(
+        self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None, patch_limit=None
+    ):
+        """Says where the workspace is and what programs may use; makes both folders.
+
+        `disposable` is a folder to make around them and to remove at the end, `folders` are more to be made, `user` is
+        the user and group to become, `disk` the bytes that may be written where the file system has no limit,
+        `patch_limit` the bytes that `changes` reports at most.
+        """
+        self.watch = None if disk is None else DiskWatch(disk)
+        if user is not None:
+            system.become(*user)
+        if disposable is not None and self.disposable is None:
+            os.mkdir(disposable, 0o700)
+            self.disposable = disposable
+        for folder in [root, *folders]:
+            os.makedirs(folder, exist_ok=True)
+        os.makedirs(state, mode=0o700, exist_ok=True)
+        self.files = Files(os.path.realpath(root))
+        state = os.path.realpath(state)
+        if self.snapshots is not None:
+            self.snapshots.close()
+        self.snapshots = Snapshots(self.files, state, limits.get("RLIMIT_FSIZE"))
+        self.patch_limit = patch_limit
+        self.limits = limits
+        self.cap = cap
+        self.environment = dict(os.environ)
+        self.environment.update(environment)
+        self.tampered = Tampering(os.getpid())
+        self.programs.start_launcher()
+        return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
+
+    def ping(self):
+        """The warden's process ID."""
+        return {"pid": os.getpid()}
+
+    def run(self, argv, input=None, cwd=None, env=None, timeout_s=None, forked=None):
+        """Runs a program to its end; `forked` says how the test server does it, as `_starter` takes it."""
+        data = None if input is None else base64.b64decode(input)
+        run = ProgramRun(self._starter(argv, cwd, env, forked), data, self.cap)
+        try:
+            return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job))
+        finally:
+            self.programs.clean_up_after(run.job)
+
+    def read(self, path, inside=True):
+        """A file's bytes, in base64."""
+        return base64.b64encode(self.files.read(path, inside)).decode("ascii")
+
+    def read_real(self, path):
+        """`real_path` and `read` in one."""
+        return [self.files.real(path), self.read(path)]
+
+    def real_path(self, path):
+        """The path with its links followed, relative to the root."""
+        return self.files.real(path)
+
+    def write(self, path, data, inside=True, mode=None):
+        """Writes a file atomically; `data` is base64."""
+        self.files.write(path, base64.b64decode(data), inside, mode)
+
+    def remove(self, path, inside=True):
+        """Removes a file."""
+        self.files.remove(path, inside)
+
+    def walk(self, path, ignore=(), depth=None):
+        """The entries below a folder, sorted."""
+        return list(self.files.walk(path, Ignore(ignore), depth))
+
+    def grep(self, pattern, path, ignore=(), limit=200, case_sensitive=True):
+        """Matching lines below a folder, and whether there were more."""
+        matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
+        return {"matches": matches, "more": more}
+
+    def unpack(self, archive, folder):
+        """Unpacks a tar archive made by the host below a folder."""
+        folder = os.path.join(self.files.root, folder)
+        os.makedirs(folder, exist_ok=True)
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(archive))) as tar:
+            if hasattr(tarfile, "fully_trusted_filter"):
+                tar.extraction_filter = tarfile.fully_trusted_filter
+            tar.extractall(folder)
+
+    def renew(self, folder):
+        """Makes a folder hold exactly the files of this package."""
+        self.support = folder
+        self.tampered.note_modules(hold_exactly(folder, self.package))
+
+    def begin_episode(self):
+        """From now on, what programs do to the harness is kept for `tampering`."""
+        self.tampered.begin(time.time())
+
+    def tampering(self, python, env):
+        """What was done to the harness since `begin_episode`, as texts; `python` is whose files count."""
+        sessions = [session for session in self.sessions.values() if session.poll() is None]
+        known = [(session.job.supervisor, session.job.pid, session.ours) for session in sessions]
+        known += self.programs.ours()
+        return self.tampered.facts(self.programs.launcher.pid, known, python, self._environment(env))
+
+    def snapshot(self):
+        """Keeps the files as they are, and returns the snapshot's name."""
+        return self.snapshots.take()
+
+    def restore(self, name, only=None):
+        """Puts the files back to a snapshot; with `only`, just those that the patterns match."""
+        self.snapshots.restore(name, None if only is None else Ignore(only))
+
+    def changes(self, name, ignore=()):
+        """Paths that differ from a snapshot, with their bytes then and now in base64; None where there is no file."""
+        encoded = {}
+        for path, sides in self.snapshots.changes(name, Ignore(ignore), self.patch_limit).items():
+            encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
+        return encoded
+
+    def session_open(self, argv, cwd=None, env=None, forked=None):
+        """Starts a program on a terminal and returns its session's name."""
+        start = self._starter(argv, cwd, env, forked, terminal=True)
+        session = Session(start, self.cap, self.host, self.watch)
+        session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
+        self.opened += 1
+        name = str(self.opened)
+        self.sessions[name] = session
+        return dict(origin(session.job), session=name)
+
+    def session_write(self, session, data):
+        """Types bytes, given in base64."""
+        self._session(session).send(base64.b64decode(data))
+
+    def session_read_until(self, session, marker, timeout_s):
+        """What the program printed up to `marker`, or until the timeout."""
+        return self._session(session).read_until(base64.b64decode(marker), timeout_s)
+
+    def session_request(self, session, message, timeout_s):
+        """Sends a message to the program's control channel and waits for its answer."""
+        return self._session(session).request(message, timeout_s)
+
+    def session_wait_message(self, session, timeout_s):
+        """Waits for the next message from the program's control channel."""
+        return self._session(session).wait_message(timeout_s)
+
+    def session_signal(self, session, name):
+        """Sends a signal by name to what runs in the foreground."""
+        self._session(session).signal(SIGNALS[name])
+
+    def session_poll(self, session):
+        """The program's exit code, or None while it runs."""
+        return {"exit_code": self._session(session).poll()}
+
+    def session_close(self, session):
+        """Ends the program and all it started. Idempotent."""
+        ended = self.sessions.pop(session, None)
+        if ended is not None:
+            ended.close()
+            self.programs.clean_up_after(ended.job)
+
+    def stop_all(self):
+        """Kills every session and everything else below this process."""
+        self._close_sessions()
+        self.programs.close_server()
+        self.programs.kill_strays()
+
+    def start_server(self, forked):
+        """Starts the test server, which gets ready in the background; `forked` as `_starter` takes it."""
+        self.programs.start_launcher()
+        self.programs.start_server(self._served(forked))
+
+    def inspect(self, folders):
+        """The state of the sandbox, to compare with that of another moment."""
+        return inspect(folders, self.started, spare=self.programs.resting)
+
+    def clear(self, folders):
+        """Kills every program and empties the folders. A test server that is as it was at its start stays."""
+        self._close_sessions()
+        self.programs.rest()
+        self.programs.kill_strays()
+        for folder in folders:
+            empty(folder)
+
+    def shutdown(self):
+        """Ends the warden, after the answer. What is to be removed is gone by then, even if the host is killed now."""
+        self.end()
+
+    def end(self):
+        """Kills everything, the launcher too, and removes the folder that was made for this sandbox."""
+        self.stop_all()
+        self.programs.close()
+        self.dispose()
+
+    def dispose(self):
+        """Removes the folder that was made for this sandbox."""
+        if self.disposable is not None:
+            shutil.rmtree(self.disposable, ignore_errors=True)
+            self.disposable = None
+
+    def _close_sessions(self):
+        for name in list(self.sessions):
+            self.session_close(name)
+
+    def _session(self, name):
+        if name not in self.sessions:
+            raise OSError(errno.ESRCH, "it was killed with everything else in the sandbox")
+        return self.sessions[name]
+
+    def _folder(self, cwd):
+        return os.path.join(self.files.root, cwd or "")
+
+    def _environment(self, env):
+        environment = dict(self.environment)
+        environment.update(env or {})
+        return environment
+
+    def _starter(self, argv, cwd, env, forked=None, terminal=False):
+        """The function that starts a program on some descriptors.
+
+        `forked` has the test server fork it, if the server accepts it: `program`, what follows the interpreter and its
+        options, and the server's own `argv` and `env`.
+        """
+        self.programs.start_launcher()
+        launch = self._launch(argv, cwd, env, terminal)
+        forked = None if forked is None else self._served(forked)
+
+        def start(*descriptors):
+            return self.programs.start(launch, forked, *descriptors)
+
+        return start
+
+    def _served(self, forked):
+        """The program, and what the launcher is to be told of the server that forks it."""
+        return {"program": forked["program"], "server": self._launch(forked["argv"], None, forked["env"], False)}
+
+    def _launch(self, argv, cwd, env, terminal):
+        """What the launcher is to be told."""
+        return {
+            "argv": argv,
+            "cwd": self._folder(cwd),
+            "env": self._environment(env),
+            "limits": self.limits,
+            "terminal": terminal,
+        }

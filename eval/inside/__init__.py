@@ -1,1 +1,0 @@
-"""What runs in sandboxes: standalone programs, sent there as source."""
