@@ -190,8 +190,8 @@ def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
 
 def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:
     """As a Python program that runs its tests with unittest or Django."""
-    record = f"{script_folder(workspace, 'spectrum')}/{_RECORD}"
-    run = TestRun(result=run_script(workspace, "spectrum", {"record": record}))
+    record = f"{script_folder(workspace, 'suspects')}/{_RECORD}"
+    run = TestRun(result=run_script(workspace, "suspects", {"record": record}))
     return run, read_written(workspace, record)
 
 

@@ -10,9 +10,9 @@ Imports within the package are relative, so it works under that name, under `gum
 | launcher | from memory, by the warden | `warden.launcher` and what that imports |
 | test server | `programs.server` | what its programs need, so that a fork has it: `debugger`, `runs`, a supervisor |
 | debugged program | `debugger.main` | `debugger`, `programs` |
-| watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.spectrum` | `runs`, `debugger`, `programs` |
+| watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.suspects` | `runs`, `debugger`, `programs` |
 | test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
-| test run of unittest or sympy | `runs.unittest_outcomes` | that module and `programs` |
+| test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
 | maker of bugs | `runs.synth_verifier`, `runs.suite_trials` | the modules `runs.suite_*` |
 | rewriting of tests for a verdict | `verdict.gumshoe_variants`, run by its path | `verdict` |
 | carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |

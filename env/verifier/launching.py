@@ -11,7 +11,7 @@ from gumshoe.tools.interpreters import our_program
 
 __all__ = ["Launch", "launch"]
 
-RECORDER = "runs.unittest_outcomes"
+RECORDER = "runs.unittest_runs"
 PYTHON = re.compile(r"(python|pypy)[\d.]*")
 OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 SCRIPTS = ("runtests.py", "bin/test")

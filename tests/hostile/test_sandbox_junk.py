@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from gumshoe.env.inside.warden import jobs, launcher
-from gumshoe.env.inside.warden.messages import read_object
+from gumshoe.env.inside.warden.sessions import read_object
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply

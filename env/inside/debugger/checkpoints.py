@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 
-from .values import CommandError
+from .language import CommandError
 
 RESTORED = 213
 """Exit code of a process that gave way to a checkpoint."""

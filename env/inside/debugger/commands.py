@@ -7,11 +7,10 @@ import threading
 
 from .breakpoints import is_loaded
 from .checkpoints import flush_output
-from .command_line import HELP, check_expression, number, split_command
 from .files import body_line, function_line
 from .inspection import NOT_STARTED, Inspection
+from .language import HELP, CommandError, check_expression, number, shorten, split_command
 from .stops import Plan, Stop, caller_of, stack_of
-from .values import CommandError, shorten
 
 _get_ident = threading.get_ident
 _exit = os._exit

@@ -12,7 +12,7 @@ import types
 import warnings
 
 from ..programs.project import FOREIGN
-from .values import CommandError
+from .language import CommandError
 
 SEARCH_LIMIT = 3000
 

@@ -7,9 +7,8 @@ import pprint
 import sys
 import threading
 
-from .command_line import number
 from .files import code_lines, code_objects
-from .values import CommandError, describe_exception, full_repr, short_repr, shorten, without_addresses
+from .language import CommandError, describe_exception, full_repr, number, short_repr, shorten, without_addresses
 
 NOT_STARTED = "the program is not started: set breakpoints, then c"
 _get_ident = threading.get_ident

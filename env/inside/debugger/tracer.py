@@ -4,15 +4,13 @@ import functools
 import sys
 import threading
 
-from .breakpoints import Breakpoints
+from .breakpoints import Breakpoints, Log, Watches
 from .checkpoints import Checkpoints, flush_output
-from .command_line import lines_of
 from .commands import Commands
 from .files import WorkspaceFiles, loaded_files, stamp_of
+from .language import CommandError, describe_exception, lines_of, short_repr
 from .stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
-from .values import CommandError, describe_exception, short_repr
-from .watches import Log, Watches
 
 _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]

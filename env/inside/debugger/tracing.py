@@ -8,7 +8,7 @@ and tracing begins when code that has one is first executed.
 import sys
 import threading
 
-from .entries import EVENT, EntryReports
+from .source import EVENT, EntryReports
 
 _current_frame = vars(sys)["_getframe"]
 

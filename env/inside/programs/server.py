@@ -21,8 +21,8 @@ import socket
 import sys
 import threading
 
-from ..warden import launcher, supervisor, system
-from .imports import Imports, freeze, names_at_start, with_added
+from ..warden import launcher, system
+from .imports import Imports, Scan, freeze, names_at_start, with_added
 from .program import (
     STARTER,
     Nobody,
@@ -34,11 +34,10 @@ from .program import (
     run_program,
     wait_for_threads,
 )
-from .scan import Scan
 
 _PATH = list(sys.path)
 _PYTHONPATH = os.environ.get("PYTHONPATH", "")
-PROGRAMS = ("debugger.main", "programs.syntax", "runs.whatif", "runs.trace", "runs.spectrum", "runs.unittest_outcomes")
+PROGRAMS = ("debugger.main", "programs.syntax", "runs.whatif", "runs.trace", "runs.suspects", "runs.unittest_runs")
 """Programs of this package that forks can become."""
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
@@ -90,7 +89,7 @@ class Server:
             def become(_, environment):
                 self.become(launch["program"], environment, kept)
 
-            supervisor.supervise(launch, *descriptors, execute=become)
+            launcher.supervise(launch, *descriptors, execute=become)
 
     def refusal(self, launch):
         """Why a fresh interpreter has to run this; None if a fork will do."""
@@ -239,7 +238,7 @@ def main(_):
     """Serves until the connection is closed."""
     connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
     program = json.loads(os.environ.pop(PROGRAM))
-    for number in (*supervisor.IGNORED, signal.SIGCHLD):  # Children are reaped by the kernel.
+    for number in (*launcher.IGNORED, signal.SIGCHLD):  # Children are reaped by the kernel.
         signal.signal(number, signal.SIG_IGN)
     sys.path[:] = _path(_PYTHONPATH)
     Server(connection, _inner(program)).serve()

@@ -21,8 +21,8 @@ import time
 
 from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
+from ..debugger.language import CommandError, describe_exception, full_repr, short_repr, shorten
 from ..debugger.stops import failing_frames
-from ..debugger.values import CommandError, describe_exception, full_repr, short_repr, shorten
 
 MOST_LOOKS = 100
 """How often one probe looks in one test, in addition to the time that it is about."""

@@ -12,6 +12,13 @@ its current frame counts as the one that failed: if the run is killed, it is a t
 A test is its set-up, its own code and its tear-down, up to the exception that fails it: what runs after that, and what
 builds the message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts
 are seen, and no child processes.
+
+Tests of unittest, Django's runner and sympy's are counted by a program that runs theirs:
+
+    GUMSHOE_SUSPECTS=request.json python __main__.py runs.suspects -- -m unittest -v
+
+The request is `{"record": path}`. If the program runs pytest after all, the plugin writes the record. A program that
+runs none of these leaves no record, nor does one that runs its tests in other processes.
 """
 
 import _thread
@@ -20,7 +27,9 @@ import os
 import sys
 import time
 
+from ..programs.program import STARTER, Nobody, read_request, run_program
 from ..programs.project import project_path
+from . import unittest_runs
 from .lines import make_follower
 
 _current_frames = vars(sys)["_current_frames"]
@@ -177,6 +186,25 @@ def pytest_configure(config):
     """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
     path = os.environ.get("GUMSHOE_LINES")
     if path:
-        from ..programs.pytest_hooks import observe
+        from .pytest_hooks import observe
 
         observe(config, SpectrumObserver(path, os.getcwd()))
+
+
+def main(arguments):
+    """Carries out the request. Returns the exit code of the program, 2 for one that is not Python."""
+    program, request = read_request(arguments, "GUMSHOE_SUSPECTS", "runs.suspects")
+    if request is None:
+        return 2
+    os.environ["GUMSHOE_LINES"] = request["record"]
+    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (__name__, os.environ.get("PYTEST_PLUGINS"))))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (os.path.dirname(os.path.dirname(STARTER)), os.environ.get("PYTHONPATH")))
+    )
+    spectrum = SpectrumObserver(request["record"], os.getcwd())
+    unittest_runs.observe(spectrum)
+    try:
+        return run_program(program, Nobody)
+    finally:
+        if spectrum.has_tests:
+            spectrum.finish()

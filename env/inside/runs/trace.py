@@ -1,33 +1,332 @@
-"""Runs a program's tests and records every call of one function.
+"""Runs a program's tests and records every call of one function; also the pytest plugin for this. PYTEST_DONT_REWRITE
 
     GUMSHOE_TRACE=request.json python __main__.py runs.trace -- -m pytest -q
 
-Standard library only, Python 3.6 to 3.14. The request is `{"function": {"path", "line", "name"}, "record",
-"deadline_s"}`; what goes into the file `record` is described in `calls`. The program runs in a child; at the
-deadline, the call in progress is recorded as unfinished, and the program is killed. A program that runs none of pytest,
-unittest and sympy's runner counts as one test, which fails if the exit code is not 0.
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. The request is `{"function": {"path", "line", "name"},
+"record", "deadline_s"}`. The program runs in a child; at the deadline, the call in progress is recorded as unfinished,
+and the program is killed. A program that runs none of pytest, unittest and sympy's runner counts as one test, which
+fails if the exit code is not 0. After each test in which the function was called, a JSON line is appended to `record`:
+
+    {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
+
+and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": its place among the test's calls, from 1,
+"count": calls that were equal, "arguments": {name: value}, "caller": {"path", "line", "function"} or null, "steps":
+[[line, {name: new value}, exception that was raised there, or ""], ...], "skipped": steps left out of the middle,
+"outcome": "returned", "raised" or "unfinished", "value": what was returned or raised, "yields": [value, ...],
+"yielded": how many}. Calls are equal when their arguments, lines and outcomes are. For `self`, the attributes are
+followed, as `self.NAME`.
+
+What a failing test does after it has failed is not recorded, nor is the code that builds the message of a failed
+assertion.
 """
 
+import collections
 import contextlib
+import json
 import os
 import signal
 import sys
 import time
 
-from ..programs import children, sympy_hooks, unittest_hooks
+from ..programs import children
 from ..programs.program import Nobody, is_pytest, read_request, run_program
-from . import calls
-from .call_events import watch
+from ..programs.project import project_path
+from . import unittest_runs
+from .call import PLAIN, Call, Describer, describe_error, variables_of, watch
 
+_getpid = os.getpid
 GRACE_S = 1.0
 TIMED_OUT = 124
+FIRST_CALLS, LAST_CALLS = 100, 20
+FULL_LINES = 30000
+"""Lines of one test whose values are looked at; after that only the calls are recorded."""
+TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
+"""Characters of values that are recorded of one test, and of all tests."""
+PASSING_CALLS, ALL_CALLS = 400, 1000
+YIELDS = 20
+CALLER_DEPTH = 60
+_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
+_COROUTINE = 0x80 | 0x200
+
+
+class CallRecorder:
+    """Takes in what is seen of a function, and how the tests end.
+
+    Args:
+        function: its `path` relative to the root, `line` (of its first decorator, or of `def`) and `name`.
+        record: the file to write to.
+        root: the root of the project.
+        first: what to call everything that runs before the first test.
+    """
+
+    def __init__(self, function, record, root, first):
+        self.function = function
+        self.record = record
+        self.root = root
+        self.paths = {}
+        self.wanted = {}
+        self.on = False
+        self.watching = None
+        self.tests = {"failed": 0, "passed": 0}
+        self._describer = Describer()
+        self._process = _getpid()
+        self._written = self._calls = 0
+        self._finished = False
+        self._passing = set()
+        self._over = False
+        self.begin(first)
+
+    # - tests
+
+    def begin(self, test):
+        """A test begins."""
+        self.test = test
+        self.number = self.lines = self.size = 0
+        self.kept = collections.OrderedDict()
+        self.last = collections.deque(maxlen=LAST_CALLS)
+        self.active = {}
+        self._describer.begin()
+        self._over = False
+        self.on = True
+        if self.watching is not None:
+            self.watching.start()
+
+    def run(self):
+        """The test's own code begins."""
+        self.on = not self._over
+
+    def pause(self, error):
+        """A phase of the test is over."""
+        self.on = False
+        self._over = self._over or error is not None
+
+    def enter_report(self):
+        """The message of a failed assertion is being built."""
+        self.on = False
+
+    def leave_report(self):
+        """The assertion has failed: nothing that follows counts."""
+
+    def end(self, failed):
+        """The test is over."""
+        self.on = False
+        if self.watching is not None:
+            self.watching.stop()
+        if failed:
+            self._keep_active()
+        if failed is not None:
+            self.tests["failed" if failed else "passed"] += 1
+            self._write_test(failed)
+        self.active = {}
+
+    def finish(self):
+        """All tests are over, or the time is up."""
+        if not self._finished:
+            self._finished = True
+            self._append({"tests": self.tests})
+
+    def give_up(self):
+        """The time is up in the middle of a test, which therefore counts as failed."""
+        self.on = False
+        self._keep_active()
+        self.tests["failed"] += 1
+        self._write_test(True, unfinished=True)
+        self.finish()
+
+    def _keep_active(self):
+        """Keeps the calls that have not ended, or whose end was not seen: recursion that is too deep ends tracing."""
+        for call in list(self.active.values()):
+            self._keep(call)
+
+    def _write_test(self, failed, unfinished=False):
+        if not self.number:
+            return
+        full = self._written >= ALL_CHARACTERS or self._calls >= ALL_CALLS
+        kept = [] if full else list(self.kept.values()) + list(self.last)
+        if not failed:
+            kept = [call for call in kept if self._is_new(call)]
+        self._calls += len(kept)
+        data = {"test": self.test, "failed": failed, "unfinished": unfinished, "calls": self.number}
+        self._append(dict(data, kept=[call.as_data() for call in kept]))
+
+    def _is_new(self, call):
+        key = call.key()
+        if key in self._passing or len(self._passing) >= PASSING_CALLS:
+            return False
+        self._passing.add(key)
+        return True
+
+    def _append(self, data):
+        if _getpid() != self._process:
+            return  # in a process that the tests have forked
+        descriptor = os.open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            left = json.dumps(data).encode("ascii") + b"\n"
+            self._written += len(left)
+            while left:
+                left = left[os.write(descriptor, left) :]
+        finally:
+            os.close(descriptor)
+
+    # - what the function does
+
+    def wants(self, code):
+        """Whether a code object is the function's."""
+        known = self.wanted.get(id(code))
+        if known is None:
+            function = self.function
+            wanted = code.co_name == function["name"] and code.co_firstlineno == function["line"]
+            # The code object is kept with its id, so that no other can get the same one.
+            known = self.wanted[id(code)] = (wanted and self._path(code.co_filename) == function["path"], code)
+        return known[0]
+
+    def _path(self, filename):
+        if filename not in self.paths:
+            found = project_path(filename, self.root)
+            if found is None:
+                found = project_path(os.path.realpath(os.path.join(self.root, filename)), os.path.realpath(self.root))
+            self.paths[filename] = found
+        return self.paths[filename]
+
+    def called(self, frame):
+        """A call begins."""
+        if not self.on:
+            return
+        self.number += 1
+        call = self.active[id(frame)] = Call(self.number, self._caller(frame))
+        self._look(frame, call, call.arguments)
+
+    def line(self, frame):
+        """A line of a call begins."""
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        self.lines += 1
+        if self._is_full():
+            call.length += 1
+            return
+        self._settle(frame, call)
+        call.add(frame.f_lineno)
+
+    def yielded(self, frame, value):
+        """A generator yields, or a coroutine waits."""
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        self._settle(frame, call)
+        if not frame.f_code.co_flags & _COROUTINE:
+            call.yielded += 1
+            if len(call.yields) < YIELDS:
+                call.yields.append(self._describer.describe(value))
+
+    def raised(self, frame, error):
+        """An exception is raised in a call, or reaches it. It may still be caught there."""
+        call = self.active.get(id(frame))
+        if call is not None and self.on:
+            call.error_seen = error
+
+    def returned(self, frame, value):
+        """A call ends."""
+        self._end(frame, "returned", value)
+
+    def unwound(self, frame, error):
+        """A call ends with an exception."""
+        self._end(frame, "raised", error)
+
+    def _end(self, frame, outcome, value):
+        call = self.active.get(id(frame))
+        if call is None or not self.on:
+            return
+        del self.active[id(frame)]
+        if outcome == "raised":
+            call.error_seen = None
+        self._settle(frame, call)
+        call.outcome = outcome
+        call.value = describe_error(value) if outcome == "raised" else self._describer.describe(value)
+        self._keep(call)
+
+    def _keep(self, call):
+        call.values = {}
+        key = call.key()
+        known = self.kept.get(key)
+        if known is not None:
+            known.count += 1
+        elif len(self.kept) < FIRST_CALLS:
+            self.kept[key] = call
+        else:
+            self.last.append(call)
+
+    def _is_full(self):
+        return self.lines > FULL_LINES or self.size > TEST_CHARACTERS
+
+    def _settle(self, frame, call):
+        """Takes in what the line that just ended did."""
+        step = call.step()
+        if step is None or self._is_full():
+            return
+        self._look(frame, call, step[1])
+        if call.error_seen is not None:
+            if not isinstance(call.error_seen, _END_OF_ITERATION):
+                step[2] = describe_error(call.error_seen)
+            call.error_seen = None
+
+    def _look(self, frame, call, found):
+        """Puts variables that are new or have changed into `found`."""
+        for name, value in variables_of(frame):
+            known = call.values.get(name)
+            plain = type(value) in PLAIN
+            if known is not None and (known[0] is value if plain else not self._describer.has_time):
+                continue
+            text = self._describer.describe(value)
+            if known is None or known[1] != text:
+                found[name] = text
+                self.size += len(text)
+            call.values[name] = (value if plain else None, text)  # If we held other values, they would live longer.
+
+    def _caller(self, frame):
+        """The nearest calling frame in the project."""
+        frame, depth = frame.f_back, 0
+        while frame is not None and depth < CALLER_DEPTH:
+            path = self._path(frame.f_code.co_filename)
+            if path is not None:
+                return {"path": path, "line": frame.f_lineno or 1, "function": frame.f_code.co_name}
+            frame, depth = frame.f_back, depth + 1
+        return None
+
+
+recorder = None
+"""The recorder of this process, set by the script that runs the program."""
+
+
+def pytest_addoption(parser):
+    """Called when pytest has loaded this module; its children must not look for it."""
+    os.environ.pop("PYTEST_PLUGINS", None)
+    if os.environ.get("GUMSHOE_PLUGINS_BEFORE"):
+        os.environ["PYTEST_PLUGINS"] = os.environ["GUMSHOE_PLUGINS_BEFORE"]
+
+
+def pytest_configure(config):
+    """Has pytest tell the recorder about its tests."""
+    if recorder is not None:
+        from .pytest_hooks import observe
+
+        observe(config, recorder)
+
+
+def pytest_collectreport(report):
+    """A file that cannot be collected counts as a failing test of that name."""
+    if recorder is not None:
+        if report.failed:
+            recorder.test = report.nodeid or "collection"
+            recorder.end(True)
+        recorder.begin("collection")
 
 
 def _child(program, request):
     """Runs the program under a recorder. Returns its exit code."""
     first = "collection" if is_pytest(program) else " ".join(program)
-    recorder = calls.CallRecorder(request["function"], request["record"], os.getcwd(), first)
-    calls.recorder = recorder
+    global recorder
+    recorder = CallRecorder(request["function"], request["record"], os.getcwd(), first)
 
     def give_up(*_):
         recorder.give_up()
@@ -35,10 +334,9 @@ def _child(program, request):
 
     signal.signal(signal.SIGUSR2, give_up)
     os.environ["GUMSHOE_PLUGINS_BEFORE"] = os.environ.get("PYTEST_PLUGINS", "")
-    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (calls.__name__, os.environ["GUMSHOE_PLUGINS_BEFORE"])))
+    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (__name__, os.environ["GUMSHOE_PLUGINS_BEFORE"])))
     if not is_pytest(program):
-        unittest_hooks.observe(recorder)
-        sympy_hooks.observe(recorder)
+        unittest_runs.observe(recorder)
     recorder.watching = watch(recorder)
     recorder.watching.start()
     code = 1

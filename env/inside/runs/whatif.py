@@ -30,7 +30,7 @@ import warnings
 from ..debugger import hooks
 from ..programs import children
 from ..programs.program import Nobody, is_pytest, read_request, run_program
-from . import unittest_outcomes
+from . import unittest_runs
 from .change import Change, ChangeError, install, source_of, transform
 from .probes import ProbeObserver
 
@@ -105,7 +105,7 @@ def _child(program, record, watcher, only):
         if watcher is not None:
             hooks.announce()
     else:
-        unittest_outcomes.install(record)
+        unittest_runs.install(record)
         if watcher is not None:
             watcher.engage()
     code = 1

@@ -3,10 +3,8 @@
 import errno
 import socket
 
-from .jobs import START_S as LAUNCH_S
-from .jobs import Job, Launcher
-from .processes import kill_descendants
-from .test_server import START_S, ForkedJob, TestServer
+from .jobs import LAUNCH_S, SERVER_START_S, ForkedJob, Job, Launcher, TestServer
+from .system import kill_descendants
 
 
 class Programs:
@@ -51,7 +49,7 @@ class Programs:
         if forked is None:
             return self._launch(launch, *descriptors)
         job = ForkedJob(self._server_for(forked), dict(launch, program=forked["program"]), *descriptors)
-        if self._is_started(job, START_S):
+        if self._is_started(job, SERVER_START_S):
             return job
         job.close()
         fresh = self._launch(launch, *descriptors)

@@ -14,14 +14,12 @@ import time
 
 from . import system
 from .disk import DiskWatch
-from .files import Files, Ignore, hold_exactly
+from .files import Files, Ignore, grep, hold_exactly
 from .programs import Programs, origin
 from .running import ProgramRun
-from .searching import grep
 from .sessions import SIGNALS, Session
 from .snapshots import Snapshots
-from .state import empty, inspect
-from .tampering import Tampering
+from .state import Tampering, empty, inspect
 
 
 class Warden:

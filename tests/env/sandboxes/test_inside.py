@@ -20,13 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.env.inside.warden import state, system
-from gumshoe.env.inside.warden.buffers import BoundedBuffer, Scanner
 from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
-from gumshoe.env.inside.warden.files import Files, Ignore
+from gumshoe.env.inside.warden.files import Files, Ignore, grep
 from gumshoe.env.inside.warden.jobs import Job, Launcher
-from gumshoe.env.inside.warden.messages import read_object
-from gumshoe.env.inside.warden.running import ProgramRun
-from gumshoe.env.inside.warden.searching import grep
+from gumshoe.env.inside.warden.running import BoundedBuffer, ProgramRun, Scanner
+from gumshoe.env.inside.warden.sessions import read_object
 from gumshoe.env.sandboxes.bootstrap import package_files
 from gumshoe.env.sandboxes.replies import text_of
 
@@ -179,7 +177,7 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 
 
 def test_a_search_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gumshoe.env.inside.warden.searching.TIME_LIMIT_S", 0.2)
+    monkeypatch.setattr("gumshoe.env.inside.warden.files.TIME_LIMIT_S", 0.2)
     (tmp_path / "long").write_text("a" * 5000 + "!")
     with pytest.raises(TimeoutError, match="longer than"):
         grep(Files(str(tmp_path)), "(a+)+$", ".", Ignore([]), 10, True)

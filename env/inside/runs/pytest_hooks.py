@@ -14,7 +14,7 @@ import sys
 
 import pytest
 
-from .unittest_hooks import UNITTEST_REPORTS, tell_of_reports
+from ..runs.unittest_runs import UNITTEST_REPORTS, tell_of_reports
 
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
