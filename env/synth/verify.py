@@ -185,7 +185,7 @@ class ProjectVerifier:
             "candidates": candidates,
         }
         result = self._sandbox.run(
-            [self._sandbox.python, *our_program(self._sandbox.support, "runs.synth_verifier")],
+            [self._sandbox.python, *our_program(self._sandbox.support, "bugs.verifier")],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
             timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),

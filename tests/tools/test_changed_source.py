@@ -206,15 +206,15 @@ import sys
 sys.path.insert(0, {inside!r})
 sys.path.insert(0, sys.argv[1])
 import shop
-from gumshoe_inside.runs.change import Change, source_of, transform
-from gumshoe_inside.runs.forks import changed_functions, functions_of
+from gumshoe_inside.runs.change import source_of, transform
+from gumshoe_inside.runs.patches import Functions
 
 source = source_of(shop.__file__)
-functions = functions_of([shop.__file__])[shop.__file__]
+functions = Functions(sys.argv[1])
 for line in 1, 3, 6:
     code = transform({{"path": shop.__file__, "line": line, "do": "x = 1"}}, source)
-    found = changed_functions(functions, Change(shop.__file__, code, source.code))
-    print(line, *sorted(function.__name__ for function, _ in found))
+    patch = functions.replacement(shop.__file__, source.code, code)
+    print(line, *(function.__name__ for function, _ in (patch.codes if patch else ())))
 """
 
 

@@ -18,6 +18,14 @@ def project_path(filename, root):
     return None if any(part in FOREIGN for part in parts[:-1]) else "/".join(parts)
 
 
+def real_project_path(filename, root):
+    """The path relative to the project's root, links followed; None for a file outside. `root` is a real path."""
+    if filename.startswith("<"):
+        return None
+    path = os.path.realpath(filename)
+    return os.path.relpath(path, root).replace(os.sep, "/") if path.startswith(root + os.sep) else None
+
+
 def project_frames(trace, root):
     """Frames of the project in a traceback, outermost first: the first one and the innermost ones."""
     shown = []

@@ -1,140 +1,145 @@
-"""A pytest plugin that forks once tests are collected, and runs them with other code in each fork. PYTEST_DONT_REWRITE
+"""Forks of this process: waited for, limited, and ended with all that they have started.
 
-Standard library only, Python 3.6 to 3.14. Importing a project and collecting its tests takes far longer than one test:
-here that is done once for all variants. In a fork, existing functions are given their changed code; what ran when
-modules were imported is not run again, so a change that needs this is left to the caller.
+Standard library only, Python 3.6 to 3.14.
 """
 
 import contextlib
-import gc
 import json
 import os
+import select
+import signal
 import time
-import types
 
-import pytest
-
-from ..debugger.files import code_objects
-from ..programs import children
-from .change import count_hits
-
-PATIENCE = 5
-LEAST_S = 1.5
+POLL_S = 0.002
+JOBS = 4
+WALL_FACTOR = 5
 
 
-plugin = None
-"""Set by the code that runs pytest in this process."""
+class Fork:
+    """A forked child in a session of its own.
+
+    Attributes:
+        pid: its process id.
+        began: when it was started, in seconds since the epoch.
+        status, usage: its wait status and resource usage, None as long as it runs.
+    """
+
+    def __init__(self, pid):
+        self.pid = pid
+        self.began = time.time()
+        self.status = self.usage = None
+
+    @property
+    def exit_code(self):
+        """The exit code as a shell reports it, None as long as it runs."""
+        if self.status is None:
+            return None
+        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else 128 + os.WTERMSIG(self.status)
+
+    def is_over(self):
+        """Whether it has ended."""
+        if self.status is None:
+            ended, status, usage = os.wait4(self.pid, os.WNOHANG)
+            if ended:
+                self.status, self.usage = status, usage
+        return self.status is not None
+
+    def wait(self, end):
+        """Waits for it, at most until the time `end`. Returns its exit code, None if it still runs."""
+        while not self.is_over() and time.time() < end:
+            time.sleep(POLL_S)
+        return self.exit_code
+
+    def kill(self):
+        """Kills all that is left of it and waits for it."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self.status is None:
+            with contextlib.suppress(OSError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.status, self.usage = os.wait4(self.pid, 0)[1:]
+
+    def has_used(self, seconds):
+        """Whether it has used that much processor time, or `WALL_FACTOR` times as much wall-clock time."""
+        took = time.time() - self.began
+        return took >= WALL_FACTOR * seconds or (took >= seconds and _processor_s(self.pid) >= seconds)
 
 
-def pytest_configure(config):
-    """Registers the plugin."""
-    if plugin is not None:
-        config.pluginmanager.register(plugin, "gumshoe_forks_runner")
+def start_fork():
+    """Forks this process. Returns a Fork; None in the child."""
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        return None
+    return Fork(pid)
 
 
-class Forks:
-    """Runs the tests once for each change, one after the other.
+def run_all(starts, is_late):
+    """Waits for runs, at most `JOBS` at a time; those that are late are stopped. Returns them in the order they ended.
 
     Args:
-        changes: by number, each a `change.Change`; 0 stands for the unchanged run.
-        is_same: whether a file of outcomes shows that the tests failed as they should; if that of the unchanged run
-            does not, nothing is answered.
-        folder: where outcomes, hits and `forks.json` go; the latter says, by number, how each run ended.
-        end: time by which the last run has to be over.
+        starts: functions that start a run, an object with `fork`.
+        is_late: whether a run is to be stopped.
     """
+    waiting, going, done = list(starts), [], []
+    while waiting or going:
+        while waiting and len(going) < min(JOBS, os.cpu_count() or 1):
+            going.append(waiting.pop(0)())
+        time.sleep(POLL_S)
+        for run in list(going):
+            if run.fork.is_over() or is_late(run):
+                going.remove(run)
+                done.append(run)
+                run.end()
+    return done
 
-    def __init__(self, changes, is_same, folder, end):
-        self.changes = changes
-        self.is_same = is_same
-        self.folder = folder
-        self.end = end
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session):
-        """Runs in place of the tests; in a fork, the tests follow."""
-        answers = {}
-        patience = None
-        functions = functions_of({change.path for change in self.changes.values()})
-        for number, change in [(0, None), *sorted(self.changes.items())]:
-            changed = changed_functions(functions[change.path], change) if change is not None else []
-            if change is not None and not changed:
-                continue
-            limit = self.end if patience is None else min(self.end, time.time() + patience)
-            answer = self._run(number, changed, limit, session)
-            if answer is None:
-                return None
-            answers[number] = answer
-            if number == 0:
-                patience = max(LEAST_S, PATIENCE * float(answer["duration_s"] or 0))
-                if not self.is_same(self._file(0, "jsonl")):
-                    return True
-        with open(os.path.join(self.folder, "forks.json"), "w") as file:
-            json.dump(answers, file)
-        return True
+def answer_of(work, wall_s):
+    """What `work(writer)`, run in a fork that it ends, wrote to the descriptor as JSON.
 
-    def _run(self, number, functions, limit, session):
-        """How one fork ended; None in the fork itself."""
-        began = time.time()
-        pid = os.fork()
-        if pid == 0:
-            os.setpgid(0, 0)
-            count_hits(self._file(number, "hits"))
-            for function, code in functions:
-                function.__code__ = code
-            session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer").path = self._file(number, "jsonl")
-            return None
-        code = _wait(pid, limit)
-        answer = {"exit_code": code, "duration_s": round(time.time() - began, 3), "hits": 0, "whole": False}
-        with contextlib.suppress(OSError):
-            answer["hits"] = os.path.getsize(self._file(number, "hits"))
+    An object gets the `cpu_s` and `wall_s` that the fork took. Without an answer within `wall_s` seconds it is
+    `{"status": "timeout"}`, or `{"status": "crashed"}` if the fork ended before. Whatever `work` raises goes on in the
+    fork.
+    """
+    reader, writer = os.pipe()
+    fork = start_fork()
+    if fork is None:
+        os.close(reader)
+        work(writer)
+    os.close(writer)
+    try:
+        text, in_time = _read_all(reader, fork.began + wall_s)
+    finally:
+        os.close(reader)
+        fork.kill()
+    if text:
+        answer = json.loads(text.decode("utf-8"))
+        if isinstance(answer, dict):
+            answer["cpu_s"] = fork.usage.ru_utime + fork.usage.ru_stime
+            answer["wall_s"] = time.time() - fork.began
         return answer
-
-    def _file(self, number, kind):
-        return os.path.join(self.folder, "{}.{}".format(number, kind))
-
-
-def _wait(pid, limit):
-    """The exit code of a fork; None where it had to be stopped. All that it started ends with it."""
-    status = children.wait(pid, limit)
-    children.kill(pid)
-    if status is None:
-        os.waitpid(pid, 0)
-        return None
-    return children.exit_code(status)
+    used_up = os.WIFSIGNALED(fork.status) and os.WTERMSIG(fork.status) in (signal.SIGPROF, signal.SIGXCPU)
+    return {"status": "crashed" if in_time and not used_up else "timeout"}
 
 
-def functions_of(paths):
-    """The existing functions of each file."""
-    known = {}
-    found = {path: known.setdefault(os.path.realpath(path), []) for path in paths}
-    by_name = {}
-    for each in gc.get_objects():
-        if isinstance(each, types.FunctionType):
-            name = each.__code__.co_filename
-            if name not in by_name:
-                by_name[name] = None
-                with contextlib.suppress(ValueError):  # a name that no file can have
-                    by_name[name] = known.get(os.path.realpath(name))
-            if by_name[name] is not None:
-                by_name[name].append(each)
-    return found
+def _read_all(descriptor, deadline):
+    """What comes until the other end is closed, and whether it was in time."""
+    parts = []
+    while True:
+        left = deadline - time.time()
+        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            return b"", False
+        part = os.read(descriptor, 1 << 16)
+        if not part:
+            return b"".join(parts), True
+        parts.append(part)
 
 
-def changed_functions(functions, change):
-    """The functions of a module whose code changes, each with its new code; none if the new code cannot replace theirs,
-    or the change is outside of functions.
-    """
-    former = set(code_objects(change.former)) if change.former is not None else ()
-    wanted = {_key(each): each for each in code_objects(change.code) if each not in former}
-    found = []
-    for function in functions:
-        new = wanted.get(_key(function.__code__))
-        if new is not None:
-            if new.co_freevars != function.__code__.co_freevars:
-                return []
-            found.append((function, new))
-    return found
-
-
-def _key(code):
-    return code.co_name, code.co_firstlineno
+def _processor_s(pid):
+    """Seconds of CPU time that a process and its ended children have used; infinite if that is not known."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as stream:
+            fields = stream.read().rpartition(b")")[2].split()
+    except OSError:
+        return float("inf")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -23,6 +23,7 @@ MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
 # Also the end of an address that pytest has shortened: `<object obje...7f4dcdf4d740>`.
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
+_BADNESS = {"passed": 0, "error": 2, "failed": 3}
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 
 
@@ -46,10 +47,8 @@ class Outcomes:
 
     def pytest_runtest_logreport(self, report):
         """Takes in one phase (setup, call, teardown) of a test."""
-        known = self._results.get(report.nodeid)
-        outcome = _outcome(report)
-        if known in (None, "passed") or (outcome == "failed" and known != "error"):
-            self._results[report.nodeid] = outcome
+        outcome = phase_outcome(report)
+        self._results[report.nodeid] = worse_outcome(self._results.get(report.nodeid), outcome)
         if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
             self._messages[report.nodeid] = plain_message(report)
         if report.when == "teardown":
@@ -125,7 +124,20 @@ class OnlyOlder(Only):
         return self.ignores(str(path))
 
 
-def _outcome(report):
+def worse_outcome(known, outcome):
+    """The outcome of a test with another phase or subtest: the worse one, the former among equals, such as two skips.
+
+    Args:
+        known: its outcome so far, None for none.
+        outcome: that of the phase or subtest.
+    """
+    if known is None or _BADNESS.get(outcome, 1) > _BADNESS.get(known, 1):
+        return outcome
+    return known
+
+
+def phase_outcome(report):
+    """The outcome that pytest's report on one phase of a test stands for."""
     if hasattr(report, "wasxfail"):
         return "xfailed" if report.outcome == "skipped" else "xpassed"
     if report.outcome == "failed" and report.when != "call":

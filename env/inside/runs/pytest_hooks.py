@@ -1,4 +1,4 @@
-"""Tells an observer when tests of pytest begin, run, fail and end. PYTEST_DONT_REWRITE
+"""Tells an observer when tests of pytest begin, run, fail and end, or forks before they do. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has these methods:
 
@@ -88,3 +88,40 @@ def observe(config, observer):
     manager.register(PytestHooks(observer), "gumshoe_observer")
     tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
     return True
+
+
+plugin = None
+"""What this module registers where pytest loads it as a plugin; set by the code that runs pytest in this process."""
+
+
+def pytest_configure(config):
+    """Registers the plugin."""
+    if plugin is not None:
+        config.pluginmanager.register(plugin, "gumshoe_plugin")
+
+
+class InChild(BaseException):
+    """Unwinds a fresh fork back into pytest, which then goes on in it."""
+
+
+class Collected:
+    """A pytest plugin that does something else where pytest would run the tests that it has collected.
+
+    Importing a project and collecting its tests takes far longer than one test: here that is done once for many forks.
+
+    Args:
+        work: called with the session in place of the loop over its tests. In a fork that it starts, it raises InChild
+            for the tests to be run.
+    """
+
+    def __init__(self, work):
+        self.work = work
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Takes the place of the loop over the tests; in a fork, the loop follows."""
+        try:
+            self.work(session)
+        except InChild:
+            return None
+        return True

@@ -28,11 +28,11 @@ import signal
 import sys
 import time
 
-from ..programs import children
 from ..programs.program import Nobody, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from . import unittest_runs
 from .call import PLAIN, Call, Describer, describe_error, variables_of, watch
+from .forks import start_fork
 
 _getpid = os.getpid
 GRACE_S = 1.0
@@ -356,16 +356,13 @@ def main(arguments):
     program, request = read_request(arguments, "GUMSHOE_TRACE", "runs.trace")
     if request is None:
         return 2
-    pid = os.fork()
-    if pid == 0:
-        os.setpgid(0, 0)
+    fork = start_fork()
+    if fork is None:
         os._exit(_child(program, request))
-    status = children.wait(pid, time.time() + request["deadline_s"])
-    if status is None:
+    code = fork.wait(time.time() + request["deadline_s"])
+    if code is None:
         with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGUSR2)
-        status = children.wait(pid, time.time() + GRACE_S)
-    children.kill(pid)  # with everything that the program has left running
-    if status is None:
-        os.waitpid(pid, 0)
-    return TIMED_OUT if status is None else os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+            os.kill(fork.pid, signal.SIGUSR2)
+        code = fork.wait(time.time() + GRACE_S)
+    fork.kill()  # with everything that the program has left running
+    return TIMED_OUT if code is None else code

@@ -11,12 +11,12 @@ Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), 
 and `answer.json`: for each run its
 `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
 why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one, in processor
-time; those that wait instead, `IDLE` times as long as that.
+time; those that wait instead, `forks.WALL_FACTOR` times as long as that.
 
 If the request names the `failing` tests, a run covers these alone, in a fork that has collected them
-(`forks`), and all tests if one of them passes with the change (with `repairs_only`: if all of them pass);
-`whole` says which, and `usual_s` how long all tests took unchanged. If they do not fail when run alone, or are not
-pytest's, every run covers all tests.
+(`pytest_hooks.Collected`), and all tests if one of them passes with the change (with `repairs_only`: if all of them
+pass); `whole` says which, and `usual_s` how long all tests took unchanged. If they do not fail when run alone, or are
+not pytest's, every run covers all tests.
 """
 
 import contextlib
@@ -28,75 +28,63 @@ import time
 import warnings
 
 from ..debugger import hooks
-from ..programs import children
 from ..programs.program import Nobody, is_pytest, read_request, run_program
 from . import unittest_runs
-from .change import Change, ChangeError, install, source_of, transform
+from .change import Change, ChangeError, count_hits, install, source_of, transform
+from .forks import run_all, start_fork
+from .patches import Functions
 from .probes import ProbeObserver
 
 PATIENCE = 5
-LEAST_S = 3.0
-IDLE = 5
-JOBS = 4
+LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
 
 
 class ForkedRun:
-    """One fork of the program."""
+    """One fork of the program, and what is to be answered about it."""
 
     def __init__(self, number, program, folder, change, probes=(), only=None):
         self.number = number
-        self.answer = {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": only is None}
-        record = _record(folder, number)
-        self.hits = os.path.join(folder, "{}.hits".format(number))
+        self.answer = _answer(whole=only is None)
+        self.hits = _file(folder, number, "hits")
+        record = _file(folder, number, "jsonl")
         for left in (record, self.hits):
             with contextlib.suppress(OSError):
                 os.remove(left)
-        self.began = time.time()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.setpgid(0, 0)
+        self.fork = start_fork()
+        if self.fork is None:
             if change is not None:
                 install(change, self.hits)
             watcher = ProbeObserver(probes, os.path.join(folder, "probes.jsonl")) if probes else None
             os._exit(_child(program, record, watcher, only))
 
-    def is_over(self):
-        """Whether it has ended; if so, notes how."""
-        pid, status = os.waitpid(self.pid, os.WNOHANG)
-        if pid == 0:
-            return False
-        self.answer["exit_code"] = children.exit_code(status)
-        self._finish()
-        return True
-
-    def has_used(self, seconds):
-        """Whether it has used that much CPU time, or `IDLE` times as much wall time."""
-        took = time.time() - self.began
-        return took >= IDLE * seconds or (took >= seconds and _processor_s(self.pid) >= seconds)
-
-    def stop(self):
-        """Ends it, with everything that it has started."""
-        children.kill(self.pid)
-        os.waitpid(self.pid, 0)
-        self._finish()
-
-    def _finish(self):
-        children.kill(self.pid)
-        self.answer["duration_s"] = round(time.time() - self.began, 3)
-        if os.path.exists(self.hits):
-            self.answer["hits"] = os.path.getsize(self.hits)
+    def end(self):
+        """Notes how it has ended, or ends it; with it ends everything that it has started."""
+        _note(self.answer, self.fork, self.hits)
 
 
-def _record(folder, number):
-    """Where the outcomes of a run go."""
-    return os.path.join(folder, "{}.jsonl".format(number))
+def _answer(whole):
+    return {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": whole}
+
+
+def _note(answer, fork, hits):
+    """Notes how a fork has ended, or ends it: then its exit code stays None. With it ends all that it has started."""
+    answer["exit_code"] = fork.exit_code
+    fork.kill()
+    answer["duration_s"] = round(time.time() - fork.began, 3)
+    with contextlib.suppress(OSError):
+        answer["hits"] = os.path.getsize(hits)
+
+
+def _file(folder, number, kind):
+    """Where the outcomes of a run go (`jsonl`), or a byte for each time that its change took effect (`hits`)."""
+    return os.path.join(folder, "{}.{}".format(number, kind))
 
 
 def _child(program, record, watcher, only):
     os.environ["GUMSHOE_OUTCOMES"] = record
     if only is not None:
         os.environ["GUMSHOE_ONLY"] = only
-        os.environ["PYTEST_ADDOPTS"] += " -p {}.forks".format(__package__)
+        os.environ["PYTEST_ADDOPTS"] += " -p {}.pytest_hooks".format(__package__)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
     if watcher is not None:
@@ -117,39 +105,6 @@ def _child(program, record, watcher, only):
     return code
 
 
-def _processor_s(pid):
-    """Seconds of CPU time that a process and its ended children have used; infinite if that is not known."""
-    try:
-        with open("/proc/{}/stat".format(pid), "rb") as stream:
-            fields = stream.read().rpartition(b")")[2].split()
-    except OSError:
-        return float("inf")
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def run_all(runs, is_late):
-    """Waits for runs, at most `JOBS` at a time; those that are late are stopped.
-
-    Args:
-        runs: functions that start a run.
-        is_late: whether a run is to be stopped.
-    """
-    waiting, going, done = list(runs), [], []
-    while waiting or going:
-        while waiting and len(going) < min(JOBS, os.cpu_count() or 1):
-            going.append(waiting.pop(0)())
-        time.sleep(0.002)
-        for run in list(going):
-            over = run.is_over()
-            if not over and is_late(run):
-                run.stop()
-                over = True
-            if over:
-                going.remove(run)
-                done.append(run)
-    return done
-
-
 def failing_tests(record):
     """The ids of the tests that failed, from the record file; none if there is no such file."""
     try:
@@ -163,19 +118,55 @@ def failing_tests(record):
 def _in_forks(changes, failing, program, folder, end):
     """The answers of variants that were run on the failing tests alone, by number, and 0 for the unchanged run; none
     if these tests do not fail in the same way without the others.
+
+    Existing functions are given their changed code. What ran when modules were imported is not run again, so a change
+    that needs this has no answer.
     """
-    from . import forks  # which needs pytest
+    from . import pytest_hooks  # which needs pytest
 
     only = os.path.join(folder, "only.json")
     with open(only, "w") as file:
         json.dump(sorted(failing), file)
-    forks.plugin = forks.Forks(changes, lambda record: failing_tests(record) == failing, folder, end)
+    answers = os.path.join(folder, "forks.json")
+
+    def work(session):
+        found = _run_collected(session, pytest_hooks.InChild, changes, failing, folder, end)
+        with open(answers, "w") as file:
+            json.dump(found, file)
+
+    pytest_hooks.plugin = pytest_hooks.Collected(work)
     run_all([lambda: ForkedRun("forks", program, folder, None, only=only)], lambda run: time.time() >= end)
     try:
-        with open(os.path.join(folder, "forks.json")) as file:
+        with open(answers) as file:
             return {int(number): answer for number, answer in json.load(file).items()}
     except (OSError, ValueError):
         return {}
+
+
+def _run_collected(session, in_child, changes, failing, folder, end):
+    """Runs the tests that pytest has collected, unchanged and with each change that can be made in place."""
+    answers, patience = {}, None
+    functions = Functions(os.getcwd())
+    for number, change in [(0, None), *sorted(changes.items())]:
+        patch = None if change is None else functions.replacement(change.path, change.former, change.code)
+        if change is not None and patch is None:
+            continue
+        fork = start_fork()
+        if fork is None:
+            count_hits(_file(folder, number, "hits"))
+            if patch is not None:
+                patch.apply()
+            writer = session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer")
+            writer.path = _file(folder, number, "jsonl")
+            raise in_child
+        fork.wait(end if patience is None else min(end, fork.began + patience))
+        answers[number] = _answer(whole=False)
+        _note(answers[number], fork, _file(folder, number, "hits"))
+        if number == 0:
+            if failing_tests(_file(folder, 0, "jsonl")) != failing:
+                return {}
+            patience = max(LEAST_IN_FORKS_S, PATIENCE * answers[0]["duration_s"])
+    return answers
 
 
 def _changes(variants, answers):
@@ -214,13 +205,13 @@ def main(arguments):
     for number, answer in known.items():
         answers[number] = answer
     ended = [number for number in known if number and known[number]["exit_code"] is not None]
-    left = {number: failing_tests(_record(folder, number)) for number in ended}
+    left = {number: failing_tests(_file(folder, number, "jsonl")) for number in ended}
     helped = [number for number in ended if (not left[number] if request["repairs_only"] else left[number] < failing)]
     usual = known[0]["duration_s"] if known[0]["whole"] else request["usual_s"]
     patience = max(LEAST_S, PATIENCE * usual)
     again = [number for number in changes if number not in known or number in helped]
     starts = [lambda number=number: ForkedRun(number, program, folder, changes[number]) for number in again]
-    for run in run_all(starts, lambda run: time.time() >= end or run.has_used(patience)):
+    for run in run_all(starts, lambda run: time.time() >= end or run.fork.has_used(patience)):
         answers[run.number] = run.answer
     with open(os.path.join(folder, "answer.json"), "w") as file:
         json.dump(answers, file)

@@ -70,7 +70,7 @@ def _quickly(
     sandbox = workspace.sandbox
     sandbox.prepare_support()
     result = sandbox.run(
-        [workspace.task.entrypoint[0], *our_program(sandbox.support, "runs.suite_trials")],
+        [workspace.task.entrypoint[0], *our_program(sandbox.support, "bugs.trials")],
         input=json.dumps(request).encode(),
         timeout=SUITE_TIMEOUT_S * (2 * len(cases) + 2),
     )

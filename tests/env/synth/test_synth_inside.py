@@ -93,7 +93,7 @@ def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
         "memory_mb": 4096,
         "candidates": candidates,
     }
-    argv = [sys.executable, *program("runs.synth_verifier")]
+    argv = [sys.executable, *program("bugs.verifier")]
     # The verifier traces by itself: a coverage tool in its process would take that away.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     subprocess.run(argv, input=json.dumps(request).encode(), check=True, timeout=200, env=environment)

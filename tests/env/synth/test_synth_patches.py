@@ -14,7 +14,7 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from gumshoe.env.inside.runs.suite_patches import Functions, Patch
+from gumshoe.env.inside.runs.patches import Functions, Patch
 from gumshoe.env.synth.candidates import candidates
 
 NUMBERS = count()

@@ -3,24 +3,18 @@
 Standard library and pytest only, Python 3.6 and later.
 """
 
-import contextlib
-import json
 import math
 import os
 import resource
-import select
 import signal
-import time
 from typing import Any
 
 import pytest
 
-from .suite_plugins import OutcomeRecorder, verdict_of
-from .suite_tracer import Tracer
-
-
-class InChild(BaseException):
-    """Unwinds a fresh fork back into pytest."""
+from ..runs.forks import answer_of
+from ..runs.pytest_hooks import Collected, InChild
+from .recorder import OutcomeRecorder, verdict_of
+from .tracer import Tracer
 
 
 class EarlyForks:
@@ -31,7 +25,7 @@ class EarlyForks:
 
     def run(self, tests, trace=False):
         """Runs `tests` in a fork and returns what it reported."""
-        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
+        return answer_of(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
         """What the fork does. It never returns."""
@@ -43,12 +37,11 @@ class EarlyForks:
         """As `LateForks.collected`."""
 
         def child(writer):
-            os.setsid()
             recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
-            pytest.main(self.project.arguments, plugins=[recorder, Collected(self.project, recorder, work)])
+            pytest.main(self.project.arguments, plugins=[recorder, CollectedSuite(self.project, recorder, work)])
             os._exit(1)
 
-        return forked(child, wall_s)
+        return answer_of(child, wall_s)
 
     def twice(self, files, tests):
         """Like `LateForks.twice`, but each run starts from the beginning."""
@@ -87,7 +80,7 @@ class LateForks:
 
     def run(self, tests, trace=False):
         """Runs `tests` in a fork and returns what it reported."""
-        return forked(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
+        return answer_of(lambda writer: self.child(tests, trace, writer), self.project.wall_of(trace))
 
     def child(self, tests, trace, writer):
         """What the fork does before pytest goes on in it. Always raises InChild."""
@@ -106,7 +99,7 @@ class LateForks:
         """
         lay(self.project, files)
         # Collecting is limited by its processor time, and each of the two runs has its own limits.
-        seen = forked(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
+        seen = answer_of(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
         return seen if isinstance(seen, list) else [seen]
 
     def collected(self, work, wall_s):
@@ -117,10 +110,9 @@ class LateForks:
         """
 
         def child(writer):
-            os.setsid()
             self.register(writer, work)
 
-        return forked(child, wall_s)
+        return answer_of(child, wall_s)
 
     def collector(self, files, tests, writer):
         """What the fork does: it collects once and runs the tests twice, with `files` laid again in between."""
@@ -147,37 +139,33 @@ class LateForks:
         if terminal is not None:
             manager.unregister(terminal)
         recorder = OutcomeRecorder(self.project.root, self.project.temporary, writer, chance=self.project.chance)
-        for plugin in (recorder, Collected(self.project, recorder, work)):
+        for plugin in (recorder, CollectedSuite(self.project, recorder, work)):
             manager.register(plugin)
         raise InChild
 
 
-class Collected:
+class CollectedSuite(Collected):
     """A pytest plugin that hands what was collected to `work`, and ends the process with what that returns."""
 
     def __init__(self, project, recorder, work):
+        super().__init__(self.judge)
         self.project = project
         self.recorder = recorder
-        self.work = work
+        self.judge_with = work
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session):
-        """Takes the place of the loop over the tests: each run is a fork that has collected them already."""
+    def judge(self, session):
+        """Calls `work` with a function that runs some of the tests in a fork, which has collected them already."""
         if self.recorder.collection_errors:
             self.recorder.finish()
         items = session.items
 
         def run(chosen, prepare=None, cpu_s=None, wall_s=None):
-            return forked(
+            return answer_of(
                 lambda writer: self.child(session, items, chosen, prepare, cpu_s, writer),
                 self.project.wall_s if wall_s is None else wall_s,
             )
 
-        try:
-            answer = self.work(run)
-        except InChild:
-            return
-        self.recorder.write(answer)
+        self.recorder.write(self.judge_with(run))
 
     def child(self, session, items, chosen, prepare, cpu_s, writer):
         """What the fork does before pytest runs `chosen` in it. Always raises InChild."""
@@ -213,33 +201,8 @@ def plugins(project, trace, writer):
     return [OutcomeRecorder(project.root, project.temporary, writer, tracer, project.chance), tracer]
 
 
-def forked(child, wall_s):
-    """What `child(writer)`, run in a fork, wrote as JSON; {"status": "timeout" or "crashed"} where it did not."""
-    reader, writer = os.pipe()
-    began = time.time()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reader)
-        child(writer)
-    os.close(writer)
-    try:
-        text, in_time = read_all(reader, time.time() + wall_s)
-    finally:
-        os.close(reader)
-        status, usage = end(pid)
-    if text:
-        seen = json.loads(text.decode("utf-8"))
-        if isinstance(seen, dict):
-            seen["cpu_s"] = usage.ru_utime + usage.ru_stime
-            seen["wall_s"] = time.time() - began
-        return seen
-    used_up = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGPROF, signal.SIGXCPU)
-    return {"status": "crashed" if in_time and not used_up else "timeout"}
-
-
 def enter_child(project, trace=False, cpu_s=None):
-    """Sets the limits of a fork: processor seconds and memory, in a session of its own."""
-    os.setsid()
+    """Sets the limits of a fork: processor seconds and memory."""
     cpu_s = cpu_s or project.cpu_s * (project.trace_factor if trace else 1.0)
     # The timer is fine-grained; the limit, in whole seconds, is for what a fork of the tests uses up.
     signal.setitimer(signal.ITIMER_PROF, cpu_s)
@@ -249,24 +212,3 @@ def enter_child(project, trace=False, cpu_s=None):
     memory = project.memory if allowed == resource.RLIM_INFINITY else min(project.memory, allowed)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def read_all(descriptor, deadline):
-    """What comes until the other end is closed, and whether it was in time."""
-    parts = []
-    while True:
-        left = deadline - time.time()
-        if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-            return b"", False
-        part = os.read(descriptor, 1 << 16)
-        if not part:
-            return b"".join(parts), True
-        parts.append(part)
-
-
-def end(child):
-    """Kills what the child left behind in its group, waits for it and returns its status and what it used."""
-    for kill in (os.killpg, os.kill):
-        with contextlib.suppress(OSError):  # the group or the process is gone already
-            kill(child, signal.SIGKILL)
-    return os.wait4(child, 0)[1:]

@@ -13,7 +13,7 @@ import os
 import sys
 import types
 
-from .suite_tracer import inside
+from ..programs.project import real_project_path
 
 CODE_OF = {
     types.FunctionType: "__code__",
@@ -54,10 +54,11 @@ class Patch:
 
 class Functions:
     """The functions of a project that exist now, and suspended generators, by the code that they run. Make it before
-    `gc.freeze`. `clean` is the folder with the project as it was loaded.
+    `gc.freeze`. `clean` is the folder with the project as it was loaded, which only `patch` needs.
     """
 
-    def __init__(self, root, clean):
+    def __init__(self, root, clean=None):
+        self.root = root = os.path.realpath(root)
         self.clean = clean
         self.found = {}
         self.files = {}
@@ -68,7 +69,7 @@ class Functions:
                 continue
             code = getattr(item, CODE_OF[type(item)])
             if code.co_filename not in names:
-                names[code.co_filename] = inside(code.co_filename, root)
+                names[code.co_filename] = real_project_path(code.co_filename, root)
             path = names[code.co_filename]
             if path is not None:
                 self.files[path] = code.co_filename
@@ -89,6 +90,18 @@ class Functions:
         except (NoPatch, SyntaxError, ValueError, OSError):
             return None
         return made
+
+    def replacement(self, file, old, new):
+        """What gives the loaded functions of a file their new code, where `old` and `new` are the module's; None if
+        there is no such function, or the code differs elsewhere.
+        """
+        path, made = real_project_path(file, self.root), Patch()
+        try:
+            if path is not None and old is not None:
+                self.compare(path, old, new, made)
+        except NoPatch:
+            return None
+        return made if made.codes else None
 
     def source_of(self, path):
         """The clean source of a file, split into its functions. Read once."""
@@ -212,7 +225,7 @@ def class_of(function):
 def loaded_files(root):
     """The project's own files that are imported."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    paths = [inside(path, root) for path in files if isinstance(path, str)]
+    paths = [real_project_path(path, root) for path in files if isinstance(path, str)]
     return {path for path in paths if path is not None}
 
 

@@ -11,8 +11,9 @@ import traceback
 
 import pytest
 
-from .suite_patches import loaded_files
-from .suite_tracer import inside
+from ..programs.project import real_project_path
+from ..runs.outcomes import phase_outcome, worse_outcome
+from ..runs.patches import loaded_files
 
 # Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}|(?<=\.\.\.)[0-9a-fA-F]{6,}(?=>)")
@@ -89,7 +90,7 @@ class OutcomeRecorder:
         after = self.chance.state()
         if after != self.random_before:
             self.random_after[nodeid] = after
-        paths = [inside(file, self.root) for file in self.chance.clocks_read_in]
+        paths = [real_project_path(file, self.root) for file in self.chance.clocks_read_in]
         if any(paths):
             self.clocks[nodeid] = [path for path in paths if path is not None]
 
@@ -106,10 +107,9 @@ class OutcomeRecorder:
     def pytest_runtest_logreport(self, report):
         """Keeps a test's outcome and adds up its seconds."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
-        outcome = outcome_of(report)
-        # A test whose subtests fail is reported as passed after them.
-        if outcome is not None and self.outcomes.get(report.nodeid) != "failed":
-            self.outcomes[report.nodeid] = outcome
+        known = self.outcomes.get(report.nodeid)
+        if known is not None or report.when != "setup" or report.outcome != "passed":
+            self.outcomes[report.nodeid] = worse_outcome(known, phase_outcome(report))
 
     def failure(self, report, excinfo):
         """A failure as JSON: phase, type, message, and the innermost frames in the project."""
@@ -124,7 +124,7 @@ class OutcomeRecorder:
 
     def frame(self, entry):
         """[path, line, function] of a frame in the project, else None."""
-        path = inside(entry.filename, self.root)
+        path = real_project_path(entry.filename, self.root)
         return None if path is None else [path, entry.lineno, entry.name]
 
     def clean(self, text):
@@ -136,17 +136,6 @@ class OutcomeRecorder:
 def nothing(*arguments, **options):
     """Stands in for the functions that print failures."""
     return ""
-
-
-def outcome_of(report):
-    """The outcome of one phase, None where another phase tells more."""
-    if hasattr(report, "wasxfail"):
-        return {"skipped": "xfailed", "passed": "xpassed"}.get(report.outcome, "failed")
-    if report.when == "call":
-        return report.outcome
-    if report.failed:
-        return "error"
-    return "skipped" if report.skipped else None
 
 
 def verdict_of(seen):
@@ -166,7 +155,7 @@ def failing(outcomes):
 def outside_modules(root):
     """What is imported from outside of the project."""
     files = [(name, getattr(module, "__file__", None)) for name, module in sys.modules.copy().items()]
-    return sorted(name for name, path in files if isinstance(path, str) and inside(path, root) is None)
+    return sorted(name for name, path in files if isinstance(path, str) and real_project_path(path, root) is None)
 
 
 def inside_modules(root):

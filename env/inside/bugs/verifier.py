@@ -42,10 +42,10 @@ import sys
 
 import pytest
 
-from .suite_forks import EarlyForks, LateForks, lay
-from .suite_patches import Functions
-from .suite_plugins import failing, inside_modules, verdict_of
-from .suite_project import ProjectUnderTest
+from ..runs.patches import Functions
+from .project import ProjectUnderTest
+from .recorder import failing, inside_modules, verdict_of
+from .suites import EarlyForks, LateForks, lay
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")

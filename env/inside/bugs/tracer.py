@@ -9,13 +9,14 @@ followed: it is one of the `unfollowed`.
 Standard library only, Python 3.6 and later.
 """
 
-import os
 import sys
 import threading
 from collections import deque
 from time import perf_counter, process_time  # tests may replace what the module has
 
 import pytest
+
+from ..programs.project import real_project_path
 
 FOLLOWED_CALLS = 4
 # A call is no longer followed after this many lines in a row that its test has executed before.
@@ -172,7 +173,7 @@ class Tracer:
     def name(self, filename):
         """The path of a file relative to the project, or None if it is outside. Computed once."""
         if filename not in self.names:
-            self.names[filename] = inside(filename, self.root)
+            self.names[filename] = real_project_path(filename, self.root)
         return self.names[filename]
 
 
@@ -186,11 +187,3 @@ def lines_of(code):
         line += step - 256 if step > 127 else step
         lines.add(line)
     return lines
-
-
-def inside(filename, root):
-    """The file's path relative to the project, None where it is not in it."""
-    if filename.startswith("<"):
-        return None
-    path = os.path.realpath(filename)
-    return os.path.relpath(path, root).replace(os.sep, "/") if path.startswith(root + os.sep) else None

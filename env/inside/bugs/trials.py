@@ -20,8 +20,8 @@ import time
 
 import pytest
 
-from .suite_forks import forked
-from .suite_plugins import OutcomeRecorder, failing
+from ..runs.forks import answer_of
+from .recorder import OutcomeRecorder, failing
 
 
 def run(arguments, wall_s):
@@ -29,12 +29,11 @@ def run(arguments, wall_s):
 
     def child(writer):
         try:
-            os.setsid()
             pytest.main(arguments, plugins=[OutcomeRecorder(os.getcwd(), os.getcwd(), writer)])
         finally:
             os._exit(1)
 
-    return forked(child, wall_s)
+    return answer_of(child, wall_s)
 
 
 def write(path, text):

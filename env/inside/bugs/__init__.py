@@ -1,0 +1,1 @@
+"""The maker of bugs: tries variants of a project against its tests."""
