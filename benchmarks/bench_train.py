@@ -78,12 +78,11 @@ def show(figures: dict[str, float]) -> None:
 
 def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dict[str, float]:
     """The figures by name."""
-    from gumshoe.train.data import load_rows
-    from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.preflight import prepare
-    from gumshoe.train.render import Renderer
-    from gumshoe.train.samples import Sampling
-    from gumshoe.train.template import training_template
+    from gumshoe.train.model import load_tokenizer, training_template
+    from gumshoe.train.rows.dataset import load_rows
+    from gumshoe.train.rows.preflight import prepare
+    from gumshoe.train.rows.render import Renderer
+    from gumshoe.train.rows.samples import Sampling
 
     data = folder / "data"
     write_dataset(data, rows, lines)
@@ -111,12 +110,12 @@ def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16:
 PREPARE = """
 import json, resource, sys, time
 from pathlib import Path
-from gumshoe.train.data import load_rows
+from gumshoe.train.rows.dataset import load_rows
 from gumshoe.train.model import load_tokenizer
-from gumshoe.train.preflight import prepare
-from gumshoe.train.render import Renderer
-from gumshoe.train.samples import Sampling
-from gumshoe.train.template import training_template
+from gumshoe.train.rows.preflight import prepare
+from gumshoe.train.rows.render import Renderer
+from gumshoe.train.rows.samples import Sampling
+from gumshoe.train.model import training_template
 data = Path(sys.argv[1])
 source = load_rows(data, "seeker", "train")
 tokenizer = load_tokenizer(sys.argv[2], None)

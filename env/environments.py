@@ -9,18 +9,17 @@ have another folder of this machine mounted.
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.errors import TaskError
+from gumshoe.storage import cache_folder
 
 __all__ = [
     "INSIDE",
     "RECORD",
     "InstalledEnvironment",
-    "cache_folder",
     "environment_folder",
     "environment_of",
     "find_environment",
@@ -52,12 +51,6 @@ class InstalledEnvironment:
     def python_home(self) -> Path:
         """The folder of the interpreter and its standard library."""
         return self.python.resolve().parent.parent
-
-
-def cache_folder() -> Path:
-    """Where environments and finished stages are kept: `GUMSHOE_CACHE`, else `~/.cache/gumshoe`."""
-    named = os.environ.get("GUMSHOE_CACHE")
-    return Path(named) if named else Path.home() / ".cache" / "gumshoe"
 
 
 def environment_folder(name: str) -> Path:

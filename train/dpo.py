@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gumshoe.train.arguments import in_bf16, lora_arguments, rows_arguments
-from gumshoe.train.card import PreferenceOutcome, render_preference_card
-from gumshoe.train.data import load_rows, some_rows
-from gumshoe.train.dpo_config import DpoConfig
-from gumshoe.train.model import check_targets, load_weights, merge_adapters
-from gumshoe.train.pairs import Pairs, prepare_pairs
-from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
-from gumshoe.train.run_folder import TrainingFolder
-from gumshoe.train.starting_point import local_model, open_renderer
-from gumshoe.train.template import template_to_serve
+from datasets import Dataset
+from trl.trainer.dpo_config import DPOConfig
+from trl.trainer.dpo_trainer import DPOTrainer
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from trl.trainer.dpo_config import DPOConfig
+from gumshoe.train.config import DpoConfig
+from gumshoe.train.model import check_targets, load_weights, local_model, open_renderer, template_to_serve
+from gumshoe.train.rows.dataset import load_rows, some_rows
+from gumshoe.train.rows.pairs import Pairs, prepare_pairs
+from gumshoe.train.rows.render import Renderer
+from gumshoe.train.run import (
+    RENDERED_AS_TRAINED,
+    Outcome,
+    Picture,
+    TrainingFolder,
+    TrainResult,
+    fit,
+    last_logged,
+    render_card,
+    save_model,
+    torch_threads,
+)
+from gumshoe.train.trainer import lora_arguments, rows_arguments
 
-    from gumshoe.train.preferences import PreferenceTrainer
-    from gumshoe.train.render import Renderer
+__all__ = ["DpoOutcome", "load_pairs", "train_dpo"]
 
-__all__ = ["load_pairs", "train_dpo"]
+_LOSSES = Picture(
+    "loss", "loss of what the assistant writes", [("loss", "training", "-"), ("eval_loss", "held out", "o--")]
+)
 
-_COLUMNS = ("prompt", "chosen", "rejected")
+
+@dataclass(frozen=True, kw_only=True)
+class DpoOutcome(Outcome):
+    """The outcome of a run. Anything that was not measured is None.
+
+    `accuracy` is the share of pairs whose better decision has gained more than the worse one, `margin` by how much, in
+    nats times beta; both are from the last logged steps.
+    """
+
+    pairs: int
+    skipped: int
+    tokens: int
+    trained_tokens: int
+    loss: float | None
+    accuracy: float | None
+    margin: float | None
+    eval_accuracy: float | None
 
 
-def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[PreferenceOutcome]:
+def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[DpoOutcome]:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
@@ -52,55 +77,48 @@ def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[P
     if held_out is not None:
         eval_pairs = prepare_pairs(held_out, renderer, config.max_length, config.too_long)
     with torch_threads(config.threads):
-        trainer = _trainer(config, arguments, folder, renderer, pairs, eval_pairs)
-        began = time.monotonic()
-        checkpoint = resume or folder.newest_checkpoint()
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        outcome = _outcome(trainer, pairs, time.monotonic() - began)
-        _save(config, folder, trainer, renderer, source, outcome)
-    return TrainResult(folder.model, folder.log, outcome)
+        trainer = _trainer(config, arguments, renderer, pairs, eval_pairs)
+        outcome = _outcome(trainer, pairs, fit(trainer, folder, resume))
+        tokenizer = renderer.tokenizer
+        chosen = [{**row, "messages": [*row["prompt"], *row["chosen"]]} for row in some_rows(source)]
+        tokenizer.chat_template = template_to_serve(tokenizer, renderer.template, chosen)
+        has_adapters = config.adapters is not None
+        card = _card(config, outcome)
+        save_model(config, folder, trainer, tokenizer, card, _LOSSES, has_adapters=has_adapters)
+    return TrainResult(folder.model, folder.log, outcome, _summary(folder, outcome))
 
 
 def load_pairs(config: DpoConfig, split: str) -> Dataset:
     """The pairs of a split; the limit applies only to the split that is trained on. Raises DatasetError."""
     limit = config.limit if split == config.train_split else None
-    return load_rows(Path(config.dataset), config.view, split, limit=limit, columns=_COLUMNS)
+    return load_rows(Path(config.dataset), config.view, split, limit=limit, columns=("prompt", "chosen", "rejected"))
+
+
+class _Trainer(DPOTrainer):
+    """TRL's trainer on pairs that are tokens already: which of them train is decided where rows are rendered."""
+
+    def _prepare_dataset(self, dataset: Any, *_: Any, **__: Any) -> Any:
+        return dataset
 
 
 def _trainer(
-    config: DpoConfig,
-    arguments: DPOConfig,
-    folder: TrainingFolder,
-    renderer: Renderer,
-    pairs: Pairs,
-    eval_pairs: Pairs | None,
-) -> PreferenceTrainer:
-    from transformers import PrinterCallback, ProgressCallback
-
-    from gumshoe.train.log import LossLog, ProgressBar
-    from gumshoe.train.preferences import PreferenceTrainer
-
+    config: DpoConfig, arguments: DPOConfig, renderer: Renderer, pairs: Pairs, eval_pairs: Pairs | None
+) -> DPOTrainer:
     model = load_weights(local_model(config.model), config.revision)
     adapters = None if config.adapters is None else lora_arguments(config.adapters)
     if adapters is not None:
         check_targets(model, adapters)
-    trainer = PreferenceTrainer(
+    return _Trainer(
         model=model,
         args=arguments,
         train_dataset=pairs.rows,
         eval_dataset=None if eval_pairs is None else eval_pairs.rows,
         processing_class=renderer.tokenizer,
         peft_config=adapters,
-        callbacks=[LossLog(folder.log), ProgressBar()],
     )
-    trainer.remove_callback(ProgressCallback)
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
 def _arguments(config: DpoConfig) -> DPOConfig:
-    from trl.trainer.dpo_config import DPOConfig
-
     return DPOConfig(
         **rows_arguments(config, eval_every=config.save_every),
         beta=config.beta,
@@ -112,49 +130,50 @@ def _arguments(config: DpoConfig) -> DPOConfig:
     )
 
 
-def _outcome(trainer: PreferenceTrainer, pairs: Pairs, seconds: float) -> PreferenceOutcome:
-    history = trainer.state.log_history
-
-    def last(name: str) -> float | None:
-        return next((entry[name] for entry in reversed(history) if name in entry), None)
-
+def _outcome(trainer: DPOTrainer, pairs: Pairs, seconds: float) -> DpoOutcome:
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    return PreferenceOutcome(
+    return DpoOutcome(
         pairs=len(pairs.rows),
         skipped=pairs.skipped,
         tokens=pairs.tokens,
         trained_tokens=pairs.trained_tokens,
         parameters=model.num_parameters(),
         steps=trainer.state.global_step,
-        loss=last("loss"),
-        accuracy=last("rewards/accuracies"),
-        margin=last("rewards/margins"),
-        eval_accuracy=last("eval_rewards/accuracies"),
+        loss=last_logged(trainer, "loss"),
+        accuracy=last_logged(trainer, "rewards/accuracies"),
+        margin=last_logged(trainer, "rewards/margins"),
+        eval_accuracy=last_logged(trainer, "eval_rewards/accuracies"),
         seconds=seconds,
     )
 
 
-def _save(
-    config: DpoConfig,
-    folder: TrainingFolder,
-    trainer: PreferenceTrainer,
-    renderer: Renderer,
-    source: Dataset,
-    outcome: PreferenceOutcome,
-) -> None:
-    from gumshoe.train.curve import draw_losses
+def _summary(folder: TrainingFolder, outcome: DpoOutcome) -> list[str]:
+    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
+    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
+    lines = [
+        f"{outcome.pairs} pairs{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens compared",
+        f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}",
+    ]
+    if outcome.accuracy is not None:
+        lines.append(f"the better decision gained more in {outcome.accuracy:.0%} of the pairs logged last")
+    return [*lines, f"model  {folder.model}", f"losses {folder.log}, {folder.path / 'loss.svg'}"]
 
-    state: Any = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None
-    if not trainer.is_world_process_zero():
-        return
-    draw_losses(folder.log, folder.path)
-    tokenizer = renderer.tokenizer
-    chosen = [{**row, "messages": [*row["prompt"], *row["chosen"]]} for row in some_rows(source)]
-    tokenizer.chat_template = template_to_serve(tokenizer, renderer.template, chosen)
-    model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    with put_in_place(folder.model) as fresh:
-        if config.adapters is not None:
-            model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
-            model, state = merge_adapters(local_model(config.model), folder.adapters, config), None
-        write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
-        (fresh / "README.md").write_text(render_preference_card(config, outcome), encoding="utf-8")
+
+def _card(config: DpoConfig, outcome: DpoOutcome) -> str:
+    """The text of README.md in the model folder."""
+    skipped = f" {outcome.skipped} over {config.max_length} tokens were left out." if outcome.skipped else ""
+    facts = [
+        ("training loss, last logged", outcome.loss),
+        ("pairs whose better decision gained more, last logged", outcome.accuracy),
+        ("by how much, on average", outcome.margin),
+        ("of held-out pairs, whose better decision gained more", outcome.eval_accuracy),
+    ]
+    paragraphs = [
+        f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from {outcome.pairs:,} pairs of "
+        f"decisions that were tried in one place of an episode: split `{config.train_split}` of view "
+        f"`{config.view}` of the dataset `{config.dataset}`. {outcome.trained_tokens:,} of {outcome.tokens:,} "
+        "tokens are compared: what the assistant wrote in the two decisions, never prompts, tools or tool results."
+        f"{skipped}",
+        RENDERED_AS_TRAINED,
+    ]
+    return render_card(config, "dpo", "An info-seeking model, trained on preferences", paragraphs, facts, outcome)

@@ -1,23 +1,86 @@
-"""Loads models and tokenizers, with errors that say what to do."""
+"""What a run starts from: the model, its tokenizer and its chat template, with errors that say what to do.
+
+The chat template that is trained is the one that is served.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import contextlib
+import hashlib
+import io
+import logging
+import os
+import re
+import struct
+import warnings
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.arguments import in_bf16
-from gumshoe.train.config import TrainConfig
-from gumshoe.train.trainer_config import TrainerConfig
+from gumshoe.locks import in_turn
+from gumshoe.storage import cache_folder, new_folder
+from gumshoe.train.config import RowsConfig, TrainConfig, TrainerConfig
+from gumshoe.train.rows.dataset import conversations
+from gumshoe.train.rows.render import Renderer
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from peft import LoraConfig
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = ["check_targets", "load_model", "load_tokenizer", "load_weights", "merge_adapters"]
+__all__ = [
+    "check_targets",
+    "check_tools",
+    "in_bf16",
+    "load_model",
+    "load_tokenizer",
+    "load_weights",
+    "local_model",
+    "merge_adapters",
+    "on_accelerator",
+    "open_renderer",
+    "quieten",
+    "read_template",
+    "served_template",
+    "starting_tokenizer",
+    "template_to_serve",
+    "training_template",
+    "unpack",
+]
+
+_BUNDLED = Path(__file__).parent / "templates"
+_COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
+_HINT = "give one that has them, such as chat_template: hermes"
+_MAGIC = b"GGUF"
+
+
+def local_model(model: str) -> str:
+    """The folder or hub id that transformers loads `model` from; a `.gguf` file is unpacked. Raises ConfigError."""
+    return str(unpack(Path(model).expanduser())) if model.endswith(".gguf") else model
+
+
+def starting_tokenizer(config: TrainerConfig) -> PreTrainedTokenizerBase:
+    """The tokenizer of the config's model, with the config's chat template or the model's own. Raises ConfigError."""
+    tokenizer = load_tokenizer(local_model(config.model), config.revision)
+    if config.chat_template is not None:
+        tokenizer.chat_template = read_template(config.chat_template)
+    return tokenizer
+
+
+def open_renderer(config: RowsConfig, rows: Dataset) -> Renderer:
+    """Renders rows for the config's model, with the config's chat template or the model's own.
+
+    Raises:
+        ConfigError: the model or the template cannot be read, or the rows have tools and the template leaves them out.
+    """
+    tokenizer = starting_tokenizer(config)
+    own = tokenizer.chat_template
+    if isinstance(own, str) and any(row.get("tools") for row in conversations(rows.select(range(min(1, len(rows)))))):
+        check_tools(tokenizer, own)
+    return Renderer(tokenizer, training_template(tokenizer))
 
 
 def load_tokenizer(model: str, revision: str | None) -> PreTrainedTokenizerBase:
@@ -106,3 +169,197 @@ def _loading(model: str) -> Generator[None]:
         raise ConfigError(
             f"model {model} cannot be loaded: give a model folder, a .gguf file, or the id of a hub model ({short})"
         ) from None
+
+
+def on_accelerator(config: TrainerConfig) -> bool:
+    """Whether an accelerator is used. Without one, the trainer takes `bf16` only if told that processors are meant."""
+    import torch
+
+    return config.device == "auto" and torch.accelerator.is_available()
+
+
+def in_bf16(config: TrainerConfig) -> bool:
+    """Whether the model is computed in bfloat16. `auto` is True if the device has instructions for it.
+
+    Without them a processor emulates bfloat16: on an AMD EPYC with AVX2, one matrix product of SmolLM2's output layer
+    (1,024 rows) took 192 s, and 0.9 s in float32. `torch.cpu.get_capabilities` names the instructions.
+    """
+    import torch
+
+    if config.bf16 != "auto":
+        return config.bf16
+    if not on_accelerator(config):
+        return any(torch.cpu.get_capabilities().get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    return not torch.cuda.is_available() or torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def unpack(file: Path) -> Path:
+    """A model folder with the weights of `file`, dequantized to bfloat16, and its tokenizer.
+
+    It is made in the cache, once for each content, and appears there only when it is complete.
+
+    Raises:
+        ConfigError: the file is missing, not GGUF, or of an architecture that transformers does not read.
+    """
+    cache = cache_folder()
+    folder = cache / "models" / f"{file.stem}-{_digest(file)}"
+    if folder.is_dir():
+        return folder
+    if find_spec("gguf") is None:
+        raise ConfigError(f"model {file} needs the package gguf: pip install 'gumshoe-debug[train]'")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with in_turn(cache):
+        if not folder.is_dir():
+            with new_folder(folder) as fresh:
+                _convert(file, fresh)
+    return folder
+
+
+def _digest(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            if opened.read(len(_MAGIC)) != _MAGIC:
+                raise ConfigError(f"model {file} is not a GGUF file")
+            opened.seek(0)
+            return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
+    except OSError as error:
+        raise ConfigError(f"model {file} cannot be read: {error.strerror or error}") from None
+
+
+def _convert(file: Path, out: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    folder, name = str(file.parent), file.name
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # There is a progress bar that no setting turns off.
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
+            )
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
+    except (OSError, ValueError, LookupError, NotImplementedError, struct.error) as error:
+        raise ConfigError(f"model {file} cannot be unpacked: {' '.join(str(error).split())[:200]}") from None
+    # The weights are plain now; settings that say otherwise would have them quantized again when they are saved.
+    vars(model.config).pop("quantization_config", None)
+    model.hf_quantizer = None
+    model.save_pretrained(str(out))
+    tokenizer.save_pretrained(str(out))
+
+
+def read_template(name: str) -> str:
+    """The text of a bundled template (`hermes`), or of the file `name`. Raises ConfigError."""
+    bundled = sorted(path.stem for path in _BUNDLED.glob("*.jinja"))
+    path = _BUNDLED / f"{name}.jinja" if name in bundled else Path(name).expanduser()
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"chat_template: {name} cannot be read ({reason}): give a file, or one of {', '.join(bundled)}"
+        ) from None
+
+
+def check_tools(tokenizer: PreTrainedTokenizerBase, template: str) -> None:
+    """Raises ConfigError unless `template` renders the schemas of tools, calls and their answers."""
+    from jinja2 import TemplateError
+    from trl.chat_template_utils import supports_tool_calling
+
+    name = "schema_of_a_tool"
+    schema = {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
+    own, tokenizer.chat_template = tokenizer.chat_template, template
+    try:
+        shown = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tools=[schema], tokenize=False)
+        able = name in str(shown) and supports_tool_calling(tokenizer)
+    except TemplateError as error:
+        raise ConfigError(f"the chat template of {tokenizer.name_or_path} is wrong: {error}") from None
+    finally:
+        tokenizer.chat_template = own
+    if not able:
+        raise ConfigError(f"the chat template of {tokenizer.name_or_path} leaves out tools or their calls: {_HINT}")
+
+
+def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
+    """The tokenizer's template with marks around what the assistant writes.
+
+    TRL knows marked versions of the common templates; one that drops earlier reasoning is changed to keep it, since
+    a conversation must not render differently when it grows.
+
+    Raises:
+        ConfigError: the tokenizer has no template, or one that is not marked and that TRL does not know.
+    """
+    from trl.chat_template_utils import get_training_chat_template, has_generation_markers
+
+    template = tokenizer.chat_template
+    if not isinstance(template, str):
+        raise ConfigError(f"the tokenizer {tokenizer.name_or_path} has no chat template: {_HINT}")
+    try:
+        patched = get_training_chat_template(tokenizer)
+    except ValueError as error:
+        if has_generation_markers(template):
+            return template
+        raise ConfigError(
+            f"the chat template of {tokenizer.name_or_path} does not mark what the assistant writes, and TRL knows no "
+            f"marked version of it: put {{% generation %}} ... {{% endgeneration %}} around it, or set "
+            f"chat_template: hermes ({error})"
+        ) from None
+    return patched or template
+
+
+def served_template(marked: str) -> str:
+    """`marked` without its marks, for servers that do not know the tag. It renders the same text."""
+
+    def emptied(match: re.Match[str]) -> str:
+        # An empty comment trims the white space around it as the mark did. TRL finds marks in comments, too.
+        return f"{{#{match[1] or match[3] or ''} {match[2] or match[4] or ''}#}}"
+
+    return _COMMENT_OR_MARK.sub(emptied, marked)
+
+
+def template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """The model's own template where it renders as trained, else the trained one without its marks.
+
+    Args:
+        tokenizer: tokenizer of the model.
+        marked: the template that is trained.
+        rows: some conversations, with `messages` and perhaps `tools`.
+
+    Raises:
+        ConfigError: neither does.
+    """
+    own = tokenizer.chat_template
+    for template in (own, served_template(marked), marked):
+        if isinstance(template, str) and all(_same(tokenizer, template, marked, row) for row in rows):
+            return template
+    raise ConfigError("the chat template renders different text without its generation marks")
+
+
+def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping[str, Any]) -> bool:
+    """Whether both templates render the conversation alike, whole and up to each point where the model is asked."""
+    messages: list[dict[str, str]] = row["messages"]
+    cuts = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+
+    def rendered(template: str, end: int, ask: bool) -> object:
+        return tokenizer.apply_chat_template(
+            messages[:end],
+            tools=row.get("tools") or None,
+            chat_template=template,
+            add_generation_prompt=ask,
+            tokenize=False,
+        )
+
+    ends = [(len(messages), False), *((cut, True) for cut in cuts)]
+    return all(rendered(one, end, ask) == rendered(other, end, ask) for end, ask in ends)
+
+
+def quieten() -> None:
+    """Keeps the bars and hints of the libraries off the terminal; errors stay."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import datasets
+    from transformers.utils import logging as transformers_logging
+
+    datasets.disable_progress_bars()
+    transformers_logging.disable_progress_bar()
+    # Users can do nothing about what the libraries tell each other about their next versions.
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers|trl)\b")
+    logging.getLogger("trl").setLevel(logging.ERROR)
+    logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -2,34 +2,74 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from datasets import Dataset
+from peft.utils.other import TrainableTokensWrapper
+from torch.nn.functional import cross_entropy, normalize
+from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedTokenizerBase
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.train.arguments import in_bf16, lora_arguments, sft_arguments
-from gumshoe.train.card import Outcome, render_card
 from gumshoe.train.config import TrainConfig
-from gumshoe.train.data import load_rows, some_conversations
-from gumshoe.train.live import Arena, play
-from gumshoe.train.model import check_targets, load_model, merge_adapters
-from gumshoe.train.preflight import Preflight, prepare
-from gumshoe.train.render import Renderer
-from gumshoe.train.result import TrainResult, is_sharded, put_in_place, torch_threads, write_model
-from gumshoe.train.run_folder import TrainingFolder
-from gumshoe.train.starting_point import local_model, open_renderer
-from gumshoe.train.template import template_to_serve
-from gumshoe.train.untaught import rows_to_train
+from gumshoe.train.episodes import EpisodeSource, GeneratedTurn, Request, generate_turn, open_episodes, play
+from gumshoe.train.model import check_targets, load_model, local_model, open_renderer, template_to_serve
+from gumshoe.train.rows.dataset import load_rows, some_rows
+from gumshoe.train.rows.preflight import Preflight, prepare
+from gumshoe.train.rows.render import UNTRAINED, Renderer
+from gumshoe.train.rows.samples import as_conversation
+from gumshoe.train.run import (
+    RENDERED_AS_TRAINED,
+    Outcome,
+    Picture,
+    TrainingFolder,
+    TrainResult,
+    fit,
+    is_sharded,
+    last_logged,
+    render_card,
+    save_model,
+    torch_threads,
+)
+from gumshoe.train.trainer import lora_arguments, rows_arguments
 
-if TYPE_CHECKING:
-    from datasets import Dataset
-    from trl.trainer.sft_config import SFTConfig
-    from trl.trainer.sft_trainer import SFTTrainer
+__all__ = ["PreparedRows", "SftOutcome", "Trainer", "indistinguishable_tokens", "prepare_rows", "train"]
 
-__all__ = ["PreparedRows", "TrainResult", "prepare_rows", "train"]
+_METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
+_LOSSES = Picture(
+    "loss",
+    "loss of what the assistant writes",
+    [("loss", "training", "-"), ("eval_loss", "held out", "o--"), ("eval_seeker_score", "live reward", "s:")],
+)
+
+SAME = 0.999
+"""Cosine of two rows of an output layer from which they are taken for the same."""
+_PART = 16384
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftOutcome(Outcome):
+    """The outcome of a run. Anything that was not measured is None."""
+
+    rows: int
+    skipped: int
+    masked: int
+    tokens: int
+    trained_tokens: int
+    best_step: int | None
+    loss: float | None
+    eval_loss: float | None
+    eval_accuracy: float | None
+    seeker_score: float | None
 
 
 @dataclass(frozen=True)
@@ -41,66 +81,49 @@ class PreparedRows:
     skipped: int
 
 
-@dataclass(frozen=True)
-class _Ready:
-    """All that training begins with."""
-
-    start: str
-    renderer: Renderer
-    source: Dataset
-    rows: PreparedRows
-    eval_rows: PreparedRows | None
-
-
-def train(config: TrainConfig, *, resume: Path | None = None, arena: Arena | None = None) -> TrainResult[Outcome]:
+def train(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[SftOutcome]:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
         config: what to do.
         resume: checkpoint to go on from, instead of the newest.
-        arena: where the seeker's score is measured, for `best: seeker`.
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
         DatasetError: the dataset is missing or lacks what is needed, or rows would be cut or have nothing to train.
     """
-    arguments = sft_arguments(config)
+    arguments = _arguments(config)
+    episodes = None if config.episodes is None else open_episodes(config.episodes)
     # One of several processes claims the folder and makes what all of them read; the others wait for it.
     with arguments.main_process_first(desc="rows"):
         source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-        held_out = _held_out(config)
+        held_out = None
+        if config.eval_split is not None:
+            held_out = load_rows(Path(config.dataset), config.view, config.eval_split)
         folder = TrainingFolder(config)
         if folder.done:
             return TrainResult(folder.model, folder.log, None)
-        ready = _prepared(config, folder, source, held_out, fresh=arguments.process_index == 0)
+        renderer = open_renderer(config, source)
+        # Every process renders for itself: the first into the shared file, any other into one with a name of its own.
+        mark = "" if arguments.process_index == 0 else f"-{time.monotonic_ns()}"
+        rows = prepare_rows(source, renderer, config, folder.rows / f"train{mark}.arrow")
+        eval_rows = None
+        if held_out is not None:
+            eval_rows = prepare_rows(held_out, renderer, config, folder.rows / f"held-out{mark}.arrow")
     with torch_threads(config.threads):
-        trainer = _trainer(config, arguments, folder, ready, arena)
-        began = time.monotonic()
-        checkpoint = resume or folder.newest_checkpoint()
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        outcome = _outcome(trainer, ready.rows, time.monotonic() - began)
-        _save(config, folder, trainer, ready, outcome)
-    return TrainResult(folder.model, folder.log, outcome)
-
-
-def _held_out(config: TrainConfig) -> Dataset | None:
-    return None if config.eval_split is None else load_rows(Path(config.dataset), config.view, config.eval_split)
-
-
-def _prepared(
-    config: TrainConfig, folder: TrainingFolder, source: Dataset, held_out: Dataset | None, *, fresh: bool
-) -> _Ready:
-    """Model, tokenizer and rows. With `fresh`, the rows go to the shared files; otherwise, to files of this process."""
-    start = local_model(config.model)
-    renderer = open_renderer(config, source)
-
-    def of(rows: Dataset, name: str) -> PreparedRows:
-        return prepare_rows(rows, renderer, config, folder.rows / name)
-
-    # Every process renders for itself: the first into the shared file, any other into a file with a name of its own.
-    mark = "" if fresh else f"-{time.monotonic_ns()}"
-    eval_rows = None if held_out is None else of(held_out, f"held-out{mark}.arrow")
-    return _Ready(start, renderer, source, of(source, f"train{mark}.arrow"), eval_rows)
+        some = [as_conversation(row) for row in some_rows(source)]
+        template = template_to_serve(renderer.tokenizer, renderer.template, some)
+        trainer = _trainer(config, arguments, renderer, rows, eval_rows)
+        if config.best == "seeker" and episodes is not None:
+            trainer.judge = _judge(config, episodes, renderer, template)
+        outcome = _outcome(trainer, rows, fit(trainer, folder, resume))
+        renderer.tokenizer.chat_template = template
+        has_adapters = config.method != "full"
+        card = _card(config, outcome)
+        save_model(config, folder, trainer, renderer.tokenizer, card, _LOSSES, has_adapters=has_adapters)
+        if trainer.is_world_process_zero():
+            shutil.rmtree(folder.rows, ignore_errors=True)
+    return TrainResult(folder.model, folder.log, outcome, _summary(config, folder, outcome))
 
 
 def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> PreparedRows:
@@ -111,66 +134,183 @@ def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: 
     return PreparedRows(rows.select(sound), report, len(rows) - len(sound))
 
 
+def _arguments(config: TrainConfig) -> SFTConfig:
+    """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself.
+
+    Raises:
+        ConfigError: a tracker is not known or not installed.
+    """
+    return SFTConfig(
+        **rows_arguments(config, eval_every=config.eval_every),
+        # Packing is the one preparation that is left to the trainer; it cuts nothing that was checked to fit.
+        dataset_kwargs={"skip_prepare_dataset": not config.packing},
+        packing=config.packing,
+        train_sampling_strategy="group_by_length" if config.by_length else "random",
+        length_column_name="length",
+        max_length=config.max_length,
+        weight_decay=config.weight_decay,
+        adam_beta2=config.beta2,
+        ddp_find_unused_parameters=False,
+        activation_checkpointing=config.gradient_checkpointing,
+        load_best_model_at_end=config.best != "last",
+        metric_for_best_model=_METRIC[config.best],
+        greater_is_better=config.best == "seeker",
+    )
+
+
 def _trainer(
-    config: TrainConfig, arguments: SFTConfig, folder: TrainingFolder, ready: _Ready, arena: Arena | None
-) -> SFTTrainer:
+    config: TrainConfig, arguments: SFTConfig, renderer: Renderer, rows: PreparedRows, eval_rows: PreparedRows | None
+) -> Trainer:
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
-    from transformers import EarlyStoppingCallback, PrinterCallback, ProgressCallback
-
-    from gumshoe.train.log import LossLog, ProgressBar
-    from gumshoe.train.trainer import Trainer
-
-    rows = ready.rows
     columns = ["input_ids", "labels", "length"]
-    model = load_model(ready.start, config)
+    model = load_model(local_model(config.model), config)
     adapters = None if config.method == "full" else lora_arguments(config.lora)
     if adapters is not None:
         check_targets(model, adapters)
-        adapters.trainable_token_indices = rows_to_train(model, ready.renderer.tokenizer, rows.rows["labels"])
+        adapters.trainable_token_indices = _rows_to_train(model, renderer.tokenizer, rows.rows["labels"])
     trainer = Trainer(
         model=model,
         args=arguments,
         train_dataset=rows.rows.select_columns(columns),
-        eval_dataset=None if ready.eval_rows is None else ready.eval_rows.rows.select_columns(columns),
-        processing_class=ready.renderer.tokenizer,
+        eval_dataset=None if eval_rows is None else eval_rows.rows.select_columns(columns),
+        processing_class=renderer.tokenizer,
         peft_config=adapters,
-        callbacks=[LossLog(folder.log), ProgressBar()],
     )
     if config.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.patience))
-    if config.best == "seeker":
-        trainer.judge = _judge(config, ready, arena)
-    trainer.remove_callback(ProgressCallback)
-    trainer.remove_callback(PrinterCallback)
     kept: Any = trainer.train_dataset
     if not config.packing and len(kept) != len(rows.rows):
         raise DatasetError(f"the trainer kept {len(kept)} of {len(rows.rows)} rows: look at `gumshoe preflight`")
     return trainer
 
 
-def _judge(config: TrainConfig, ready: _Ready, arena: Arena | None) -> Callable[[Any], float]:
-    """Measures a model by live episodes: the mean reward over the arena's tasks."""
-    from gumshoe.train.generator import GreedyGenerator
+class Trainer(SFTTrainer):
+    """Measures live episodes at every evaluation, and computes the training loss in less time on a processor."""
 
-    if arena is None or config.episodes is None:
-        raise ConfigError("best: seeker needs live episodes: give a section episodes")
+    judge: Callable[[Any], float] | None = None
+    """Plays live episodes with the model and returns their mean reward; None: no episodes are played."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        model: Any = self.model
+        last: Any = model.get_output_embeddings()
+        if isinstance(last, TrainableTokensWrapper):
+            # TRL reads the weight and the bias of the last layer; PEFT's layer, which stands for it, has the weight.
+            layer: Any = last.original_module
+            last.register_parameter("bias", layer.bias)
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: torch.Tensor | int | None = None,
+    ) -> Any:
+        """The loss as TRL computes it: the mean negative log-likelihood of the trained tokens.
+
+        TRL computes it from tiles of the logits, which saves memory and is quick with Triton. Without Triton it takes
+        half of the time of a step (SmolLM2-135M, rows of 2,000 tokens, two cores). So on a processor, the logits of the
+        trained tokens are computed at once. TRL's entropy and token accuracy are not logged in that case.
+        """
+        if self.args.device.type != "cpu" or return_outputs or not model.training or not self._takes_positions:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        targets = inputs["labels"][:, 1:]
+        positions = (targets != UNTRAINED).any(dim=0).nonzero().flatten()
+        given = {name: value for name, value in inputs.items() if name != "labels"}
+        logits = model(**given, use_cache=False, logits_to_keep=positions).logits
+        kept = targets[:, positions].flatten()
+        loss = cross_entropy(logits.flatten(0, 1).float(), kept, ignore_index=UNTRAINED, reduction="sum")
+        if num_items_in_batch is None:
+            return loss / (kept != UNTRAINED).sum().clamp(min=1)
+        # The number counts the tokens of all processes, and the gradients of processes are averaged.
+        return loss * self.accelerator.num_processes / torch.as_tensor(num_items_in_batch).clamp(min=1)
+
+    @functools.cached_property
+    def _takes_positions(self) -> bool:
+        """Whether the model can compute the logits of chosen tokens only, and its loss has no other part."""
+        model: Any = self.accelerator.unwrap_model(self.model)
+        if hasattr(model, "get_base_model"):
+            model = model.get_base_model()
+        return not self.aux_loss_enabled and "logits_to_keep" in inspect.signature(type(model).forward).parameters
+
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        """The metrics on held-out rows, and the seeker's score, if it is wanted."""
+        output: Any = super().evaluation_loop(*args, **kwargs)
+        if self.judge is not None:
+            prefix = kwargs.get("metric_key_prefix", "eval")
+            output.metrics[f"{prefix}_seeker_score"] = self._judged(self.judge)
+        return output
+
+    def _judged(self, judge: Callable[[Any], float]) -> float:
+        """The first process plays, the others wait for its score. Raises ConfigError if the model is sharded."""
+        from accelerate.utils import broadcast_object_list
+
+        if is_sharded(self):
+            raise ConfigError("best: seeker needs the whole model on each device: use best: eval_loss with sharding")
+        model: Any = self.accelerator.unwrap_model(self.model)
+        score: list[Any] = [judge(model) if self.is_world_process_zero() else None]
+        return float(broadcast_object_list(score)[0])
+
+
+def _rows_to_train(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, labels: Iterable[Sequence[int]]
+) -> dict[str, list[int]] | None:
+    """The rows of the first and the last layer that adapters should train, as `trainable_token_indices` of PEFT.
+
+    Qwen2.5-Coder-0.5B-Instruct shares the row of `<tool_call>` in its output layer with 3,217 other tokens. Adapters of
+    the other layers cannot make the model prefer one of them: after 158 steps it wrote any of the others in its place,
+    in 33 of 62 episodes to the end. So the rows of such tokens are trained as well.
+
+    Args:
+        model: the model, without adapters.
+        tokenizer: its tokenizer; of its tokens, those that were added to the vocabulary are looked at.
+        labels: the tokens that the model shall write, for each row of the dataset.
+
+    None if the model can tell all of them from others.
+    """
+    shared = set(indistinguishable_tokens(model, sorted(tokenizer.added_tokens_decoder)))
+    written = sorted({token for row in labels for token in row} & shared) if shared else []
+    ends = (model.get_input_embeddings(), model.get_output_embeddings())
+    names = [name for name, layer in model.named_modules() if any(layer is end for end in ends)]
+    return dict.fromkeys(names, written) if written else None
+
+
+def indistinguishable_tokens(model: PreTrainedModel, tokens: Sequence[int]) -> list[int]:
+    """Those of the tokens whose row in the output layer is that of another token; none if the layer is sharded."""
+    last: Any = model.get_output_embeddings()
+    if last is None or not len(last.weight) or not tokens:
+        return []
+    with torch.no_grad():
+        rows = normalize(last.weight[list(tokens)].float())
+        parts = [(normalize(part.float()) @ rows.T > SAME).sum(dim=0) for part in last.weight.split(_PART)]
+        same = torch.stack(parts).sum(dim=0).tolist()
+    return [token for token, count in zip(tokens, same, strict=True) if count > 1]
+
+
+def _judge(config: TrainConfig, episodes: EpisodeSource, renderer: Renderer, template: str) -> Callable[[Any], float]:
+    """Measures a model by live episodes: the mean reward over all tasks."""
     section = config.episodes
-    template = template_to_serve(ready.renderer.tokenizer, ready.renderer.template, some_conversations(ready.source))
+    assert section is not None
 
     def judge(model: Any) -> float:
-        generate = GreedyGenerator(model, ready.renderer.tokenizer, template, section.max_tokens)
-        rewards = [play(arena.episode(task), generate, section.weights) for task in arena.tasks]
+        def write(request: Request) -> GeneratedTurn:
+            return generate_turn(model, renderer.tokenizer, template, request, section.max_tokens)
+
+        rewards = [play(episodes.episode(task), write, section.weights) for task in episodes.tasks]
         return sum(rewards) / len(rewards)
 
     return judge
 
 
-def _outcome(trainer: SFTTrainer, rows: PreparedRows, seconds: float) -> Outcome:
+def _outcome(trainer: Trainer, rows: PreparedRows, seconds: float) -> SftOutcome:
     kept = [row for row in rows.report.rows if row.sound]
     model: Any = trainer.model
     assert model is not None
-    measured = _best_entry(trainer)
-    return Outcome(
+    best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
+    # What was measured on held-out rows with the weights that are kept; empty if nothing was.
+    entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
+    measured = next((entry for entry in entries if entry["step"] == best_step), entries[-1] if entries else {})
+    return SftOutcome(
         rows=len(kept),
         skipped=rows.skipped,
         masked=sum(row.masked for row in kept),
@@ -178,8 +318,8 @@ def _outcome(trainer: SFTTrainer, rows: PreparedRows, seconds: float) -> Outcome
         trained_tokens=sum(row.trained for row in kept),
         parameters=model.num_parameters(),
         steps=trainer.state.global_step,
-        best_step=trainer.state.best_global_step if trainer.args.load_best_model_at_end else None,
-        loss=next((entry["loss"] for entry in reversed(trainer.state.log_history) if "loss" in entry), None),
+        best_step=best_step,
+        loss=last_logged(trainer, "loss"),
         eval_loss=measured.get("eval_loss"),
         eval_accuracy=measured.get("eval_mean_token_accuracy"),
         seeker_score=measured.get("eval_seeker_score"),
@@ -187,35 +327,41 @@ def _outcome(trainer: SFTTrainer, rows: PreparedRows, seconds: float) -> Outcome
     )
 
 
-def _best_entry(trainer: SFTTrainer) -> dict[str, float]:
-    """What was measured on held-out rows with the weights that are kept; empty if nothing was."""
-    entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
-    best = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
-    return next((entry for entry in entries if entry["step"] == best), entries[-1] if entries else {})
+def _summary(config: TrainConfig, folder: TrainingFolder, outcome: SftOutcome) -> list[str]:
+    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
+    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
+    held_out = "" if outcome.eval_loss is None else f" ({outcome.eval_loss:.3f} on {config.eval_split})"
+    best = [] if outcome.best_step is None else [f"kept step {outcome.best_step}, the best by {config.best}"]
+    return [
+        f"{outcome.rows} rows{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens trained",
+        f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}{held_out}",
+        *best,
+        f"model  {folder.model}",
+        f"losses {folder.log}, {folder.path / 'loss.svg'}",
+    ]
 
 
-def _save(config: TrainConfig, folder: TrainingFolder, trainer: SFTTrainer, ready: _Ready, outcome: Outcome) -> None:
-    """Writes the result; model/ appears when it is whole."""
-    from gumshoe.train.curve import draw_losses
-
-    state = _gathered(trainer)
-    if not trainer.is_world_process_zero():
-        return
-    draw_losses(folder.log, folder.path)
-    tokenizer = ready.renderer.tokenizer
-    tokenizer.chat_template = template_to_serve(tokenizer, ready.renderer.template, some_conversations(ready.source))
-    model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    with put_in_place(folder.model) as fresh:
-        if config.method != "full":
-            model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
-            model, state = merge_adapters(ready.start, folder.adapters, config), None
-        write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
-        (fresh / "README.md").write_text(render_card(config, outcome), encoding="utf-8")
-    shutil.rmtree(folder.rows, ignore_errors=True)
-
-
-def _gathered(trainer: SFTTrainer) -> dict[str, Any] | None:
-    """All weights, where each process holds a part of them. Every process has to ask for them."""
-    if is_sharded(trainer):
-        return trainer.accelerator.get_state_dict(trainer.model)
-    return None
+def _card(config: TrainConfig, outcome: SftOutcome) -> str:
+    """The text of README.md in the model folder."""
+    skipped = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
+    masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""
+    facts: list[tuple[str, int | float | None]] = [("training loss, last logged", outcome.loss)]
+    if config.eval_split is None:
+        facts.append(("loss on held-out rows", None))
+    else:
+        facts.append((f"loss on split {config.eval_split}", outcome.eval_loss))
+        facts.append((f"token accuracy on split {config.eval_split}", outcome.eval_accuracy))
+        if config.best != "last":
+            facts.append((f"step kept, by {config.best}", outcome.best_step))
+        if config.episodes is not None:
+            facts.append(("mean reward of live episodes", outcome.seeker_score))
+    paragraphs = [
+        "It looks for the cause of failing tests with tools: it runs the tests, reads code, stops the program and "
+        "looks at values, and reports what it found.",
+        f"Fine-tuned from `{config.model}` on split `{config.train_split}` of view `{config.view}` of the dataset "
+        f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
+        f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
+        f"{skipped}{masked}",
+        RENDERED_AS_TRAINED,
+    ]
+    return render_card(config, "sft", "An info-seeking model", paragraphs, facts, outcome)

@@ -1,87 +1,169 @@
-"""TRL's trainer, with live episodes in addition to the loss on held-out rows."""
+"""What every trainer is given: its arguments, as TRL and peft take them, and callbacks that log and show progress."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import torch
-from peft.utils.other import TrainableTokensWrapper
-from torch.nn.functional import cross_entropy
-from trl.trainer.sft_trainer import SFTTrainer
+from peft import LoraConfig
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.integrations import integration_utils
 
+from gumshoe.console import Console
 from gumshoe.errors import ConfigError
-from gumshoe.train.render import UNTRAINED
-from gumshoe.train.result import is_sharded
+from gumshoe.storage import append_line, write_jsonl
+from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
+from gumshoe.train.model import in_bf16, on_accelerator
 
-__all__ = ["Trainer"]
+__all__ = ["LossLog", "ProgressBar", "lora_arguments", "rows_arguments", "trackers", "trainer_arguments"]
+
+CHECKPOINTS = "checkpoints"
+"""Folder of a run with what it goes on from."""
+PLAIN_EVERY = 10
+"""Lines of progress that a run prints where there is no terminal."""
 
 
-class Trainer(SFTTrainer):
-    """Measures live episodes at every evaluation, and computes the training loss in less time on a processor."""
+def rows_arguments(config: RowsConfig, *, eval_every: int | None) -> dict[str, Any]:
+    """What every trainer is told that goes over rows in epochs. Raises ConfigError."""
+    return trainer_arguments(config) | {
+        "num_train_epochs": config.epochs,
+        "max_steps": config.max_steps,
+        "per_device_train_batch_size": config.batch,
+        "per_device_eval_batch_size": config.batch,
+        "gradient_accumulation_steps": config.accumulate,
+        "lr_scheduler_type": config.schedule,
+        "warmup_steps": config.warmup,
+        "logging_first_step": True,
+        "eval_strategy": _when(eval_every) if config.eval_split is not None else "no",
+        "eval_steps": eval_every,
+        "save_strategy": _when(config.save_every),
+        "save_steps": config.save_every or 500,
+    }
 
-    judge: Callable[[Any], float] | None = None
-    """Plays live episodes with the model and returns their mean reward; None: no episodes are played."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        model: Any = self.model
-        last: Any = model.get_output_embeddings()
-        if isinstance(last, TrainableTokensWrapper):
-            # TRL reads the weight and the bias of the last layer; PEFT's layer, which stands for it, has the weight.
-            layer: Any = last.original_module
-            last.register_parameter("bias", layer.bias)
+def trainer_arguments(config: TrainerConfig) -> dict[str, Any]:
+    """What every trainer is told. Raises ConfigError: a tracker is not known or not installed."""
+    return {
+        "output_dir": str(Path(config.out) / CHECKPOINTS),
+        "learning_rate": config.learning_rate,
+        "max_grad_norm": config.clip,
+        "bf16": in_bf16(config),
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "use_cpu": not on_accelerator(config),
+        "dataloader_pin_memory": on_accelerator(config),
+        "logging_steps": config.log_every,
+        "save_total_limit": config.keep,
+        "report_to": trackers(config.report_to),
+        "disable_tqdm": True,
+    }
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: torch.Tensor | int | None = None,
-    ) -> Any:
-        """The loss as TRL computes it: the mean negative log-likelihood of the trained tokens.
 
-        TRL computes it from tiles of the logits, which saves memory and is quick with Triton. Without Triton it takes
-        half of the time of a step (SmolLM2-135M, rows of 2,000 tokens, two cores). So on a processor, the logits of the
-        trained tokens are computed at once. TRL's entropy and token accuracy are not logged in that case.
-        """
-        if self.args.device.type != "cpu" or return_outputs or not model.training or not self._takes_positions:
-            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        targets = inputs["labels"][:, 1:]
-        positions = (targets != UNTRAINED).any(dim=0).nonzero().flatten()
-        given = {name: value for name, value in inputs.items() if name != "labels"}
-        logits = model(**given, use_cache=False, logits_to_keep=positions).logits
-        kept = targets[:, positions].flatten()
-        loss = cross_entropy(logits.flatten(0, 1).float(), kept, ignore_index=UNTRAINED, reduction="sum")
-        if num_items_in_batch is None:
-            return loss / (kept != UNTRAINED).sum().clamp(min=1)
-        # The number counts the tokens of all processes, and the gradients of processes are averaged.
-        return loss * self.accelerator.num_processes / torch.as_tensor(num_items_in_batch).clamp(min=1)
+def lora_arguments(config: LoraSection) -> LoraConfig:
+    """The adapters."""
+    return LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=config.targets if isinstance(config.targets, str) else list(config.targets),
+        task_type="CAUSAL_LM",
+    )
 
-    @functools.cached_property
-    def _takes_positions(self) -> bool:
-        """Whether the model can compute the logits of chosen tokens only, and its loss has no other part."""
-        model: Any = self.accelerator.unwrap_model(self.model)
-        if hasattr(model, "get_base_model"):
-            model = model.get_base_model()
-        return not self.aux_loss_enabled and "logits_to_keep" in inspect.signature(type(model).forward).parameters
 
-    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
-        """The metrics on held-out rows, and the seeker's score, if it is wanted."""
-        output: Any = super().evaluation_loop(*args, **kwargs)
-        if self.judge is not None:
-            prefix = kwargs.get("metric_key_prefix", "eval")
-            output.metrics[f"{prefix}_seeker_score"] = self._judged(self.judge)
-        return output
+def trackers(names: Sequence[str]) -> list[str]:
+    """The trackers to report to, each of them known to transformers and installed. Raises ConfigError."""
+    known = sorted(integration_utils.INTEGRATION_TO_CALLBACK)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"report_to: {name!r} is not a tracker known to transformers: {', '.join(known)}")
+        # For this one, transformers does not say whether it is installed.
+        if name != "flyte" and name not in integration_utils.get_available_reporting_integrations():
+            raise ConfigError(f"report_to: {name} is not installed here: pip install it, or leave it out")
+    return list(names)
 
-    def _judged(self, judge: Callable[[Any], float]) -> float:
-        """The first process plays, the others wait for its score. Raises ConfigError if the model is sharded."""
-        from accelerate.utils import broadcast_object_list
 
-        if is_sharded(self):
-            raise ConfigError("best: seeker needs the whole model on each device: use best: eval_loss with sharding")
-        model: Any = self.accelerator.unwrap_model(self.model)
-        score: list[Any] = [judge(model) if self.is_world_process_zero() else None]
-        return float(broadcast_object_list(score)[0])
+def _when(every: int | None) -> str:
+    return "epoch" if every is None else "steps"
+
+
+class LossLog(TrainerCallback):
+    """One JSON object per line: step, epoch and what the trainer reports there (loss, eval_loss, learning_rate, ...).
+
+    A resumed run begins with what its checkpoint has logged, so that no step is duplicated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Starts the file anew."""
+        if not state.is_world_process_zero:
+            return
+        write_jsonl(self._path, state.log_history)
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Appends the newest entry."""
+        if state.is_world_process_zero:
+            with self._path.open("ab") as file:
+                append_line(file, json.dumps(state.log_history[-1]), sync=False)
+
+
+class ProgressBar(TrainerCallback):
+    """Steps, loss and time left: a bar on a terminal, some lines elsewhere."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stderr)
+        self._live = self._console.is_terminal
+        self._bar = Progress(
+            TextColumn("training"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[loss]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._live,
+        )
+        self._task = self._bar.add_task("training", loss="")
+        self._loss = ""
+        self._shown = True
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Shows the bar, once for all processes."""
+        self._shown = state.is_world_process_zero
+        if not self._shown:
+            return
+        self._bar.update(self._task, total=state.max_steps, completed=state.global_step)
+        self._bar.start()
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Moves the bar."""
+        self._bar.update(self._task, completed=state.global_step)
+        if self._shown and not self._live and state.global_step % max(1, state.max_steps // PLAIN_EVERY) == 0:
+            print(f"step {state.global_step} of {state.max_steps} {self._loss}".rstrip(), file=sys.stderr, flush=True)
+
+    def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Shows the newest loss."""
+        self._loss = newest_loss(state.log_history) or self._loss
+        self._bar.update(self._task, loss=self._loss)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Takes the bar away."""
+        self._bar.stop()
+
+
+def newest_loss(history: Sequence[dict[str, float]]) -> str:
+    """The last training loss or reward, for display; empty where none was logged yet."""
+    entry = next((entry for entry in reversed(history) if "loss" in entry), None)
+    if entry is None:
+        return ""
+    return f"reward {entry['reward']:.3f}" if "reward" in entry else f"loss {entry['loss']:.3f}"

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.environments import cache_folder
 from gumshoe.locks import in_turn
-from gumshoe.storage import write_atomic
+from gumshoe.storage import cache_folder, write_atomic
 
 __all__ = ["StageCache", "key_of"]
 

@@ -15,9 +15,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from gumshoe.env.environments import cache_folder
 from gumshoe.records import Task
-from gumshoe.storage import write_atomic
+from gumshoe.storage import cache_folder, write_atomic
 from gumshoe.tools.interpreters import is_pytest
 
 __all__ = ["byte_code_archive", "is_of_tests", "keep_byte_code", "place_of"]

@@ -90,7 +90,7 @@ def render_rows(
         for messages in conversations
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "gumshoe.train.rendering", str(model)],
+        [sys.executable, "-m", "gumshoe.train.masks", str(model)],
         input="".join(f"{json.dumps(row)}\n" for row in rows),
         capture_output=True,
         text=True,
@@ -101,4 +101,7 @@ def render_rows(
         lines = done.stderr.strip().splitlines() or ["it printed nothing"]
         raise Unrendered(f"the training path cannot render here: {lines[-1][:300]}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
+    wrong = [answer["error"] for answer in answers if "error" in answer]
+    if wrong:
+        raise Unrendered(f"the training path cannot render here: {wrong[0]}")
     return [TrainedRow(tuple(answer["input_ids"]), tuple(answer["starts"])) for answer in answers]

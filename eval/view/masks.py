@@ -1,6 +1,6 @@
 """Which tokens of a conversation train: computed by a separate program, the only one that loads a tokenizer.
 
-It is `python -m gumshoe.train.mask_service MODEL`, which reads one conversation per line and answers each with a line.
+It is `python -m gumshoe.train.masks MODEL`, which reads one conversation per line and answers each with a line.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Masks:
         return self._process.pid if self._process is not None else None
 
     def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """`parts` as [text, kind, tokens] with the kinds of `gumshoe.train.render`, `tokens` and `trained`.
+        """`parts` as [text, kind, tokens] with the kinds of `gumshoe.train.rows.render`, `tokens` and `trained`.
 
         Raises DatasetError.
         """
@@ -67,7 +67,7 @@ class Masks:
     def _ask(self, question: str) -> dict[str, Any]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gumshoe.train.mask_service", str(self.model)],
+                [sys.executable, "-m", "gumshoe.train.masks", str(self.model)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -19,8 +19,8 @@ CONFIGS: Mapping[str, str] = {
     "collect": "gumshoe.collect.config:CollectConfig",
     "eval": "gumshoe.eval.config:EvalConfig",
     "train": "gumshoe.train.config:TrainConfig",
-    "grpo": "gumshoe.train.grpo_config:GrpoConfig",
-    "dpo": "gumshoe.train.dpo_config:DpoConfig",
+    "grpo": "gumshoe.train.config:GrpoConfig",
+    "dpo": "gumshoe.train.config:DpoConfig",
     "harvest": "gumshoe.env.harvest.config:HarvestConfig",
     "synth": "gumshoe.env.synth.config:SynthConfig",
 }

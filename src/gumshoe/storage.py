@@ -23,6 +23,7 @@ from gumshoe.surrogates import clean_json, may_hold_surrogates
 
 __all__ = [
     "append_line",
+    "cache_folder",
     "check_folder",
     "describe",
     "ends_whole",
@@ -63,6 +64,12 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
     """Replaces a file of JSON lines in one step. A row is a model or a value that JSON can hold."""
     lines = (row.model_dump_json() if isinstance(row, BaseModel) else json.dumps(row) for row in rows)
     write_atomic(path, "".join(f"{line}\n" for line in lines))
+
+
+def cache_folder() -> Path:
+    """Where what takes long to make is kept: `GUMSHOE_CACHE`, else `gumshoe` in the user's cache folder."""
+    named = os.environ.get("GUMSHOE_CACHE")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gumshoe"
 
 
 @contextmanager

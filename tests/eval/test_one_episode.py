@@ -15,7 +15,7 @@ from gumshoe.cli import main
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.eval.live import LiveEpisode, episode_scores, open_arena
 from gumshoe.records import StopReason, Trajectory
-from gumshoe.train.live import GeneratedTurn, Request, play
+from gumshoe.train.episodes import GeneratedTurn, Request, play
 from support.eval.explorers import serving
 from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
@@ -160,9 +160,8 @@ def test_the_tokens_that_grpo_trains_on_are_those_of_the_evaluation(
 ) -> None:
     """Before each turn, a row holds what the server's chat template makes of the request that an evaluation sends."""
     pytest.importorskip("trl", reason="needs the extra `train`")
-    from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.rollouts import TokenRollouts
-    from gumshoe.train.template import served_template, training_template
+    from gumshoe.train.model import load_tokenizer, served_template, training_template
+    from gumshoe.train.rl import TokenRollouts
 
     tokenizer: Any = load_tokenizer(str(micro_model), None)
     template = training_template(tokenizer)

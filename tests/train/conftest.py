@@ -9,6 +9,10 @@ pytest.importorskip("torch", reason="needs the extra: pip install 'gumshoe-debug
 pytest.importorskip("trl", reason="needs the extra: pip install 'gumshoe-debug[train]'")
 
 from gumshoe.train.config import TrainConfig
+from gumshoe.train.model import load_tokenizer, training_template
+from gumshoe.train.rows.render import Renderer
+from gumshoe.train.run import TrainResult
+from gumshoe.train.sft import SftOutcome, train
 from support.shared import make_once
 from support.train.micro_config import make_config
 from support.train.tiny_model import tiny_model
@@ -32,11 +36,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_dataset(folder, {"train": [row(number) for number in range(6)], "test": [row(8), row(9)]})
 
 
-@pytest.fixture
-def config(dataset: Path, tmp_path: Path) -> TrainConfig:
-    return make_config(dataset, tmp_path / "run")
-
-
 @pytest.fixture(scope="session")
 def start() -> Path:
     """A tiny model with random weights, with the tokenizer of the dataset."""
@@ -46,9 +45,21 @@ def start() -> Path:
 @pytest.fixture(scope="session")
 def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A micro model that has learnt to call tools."""
-    from gumshoe.train.sft import train
 
     def make(out: Path) -> None:
         train(make_config(dataset, out, max_steps=30, learning_rate=1e-2))
 
     return make_once(tmp_path_factory, "caller", make) / "model"
+
+
+@pytest.fixture(scope="session")
+def renderer(start: Path) -> Renderer:
+    tokenizer = load_tokenizer(str(start), None)
+    return Renderer(tokenizer, training_template(tokenizer))
+
+
+@pytest.fixture(scope="session")
+def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult[SftOutcome]]:
+    """A finished run of four steps with a checkpoint every two, for tests that only look at it."""
+    config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
+    return config, train(config)

@@ -1,29 +1,42 @@
-"""The commands `train` and `preflight` as a user runs them: one clear line and exit code 2 for wrong inputs."""
+"""The training commands as a user runs them: one clear line and exit code 2 for wrong inputs."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from gumshoe.cli import main
-from support.train.tiny_model import tiny_model
+from gumshoe.config import load_config, parse_yaml
+from gumshoe.errors import ConfigError
+from gumshoe.train.config import DpoConfig, GrpoConfig, LiveSection, LoraSection, TrainConfig, read_config
+from gumshoe.train.episodes import open_episodes
+from gumshoe.train.run import TrainResult
+from gumshoe.train.sft import SftOutcome, train
+from gumshoe.train.trainer import trackers
+from support.train.counted_arena import ARENA, CountedArena, config
+from support.train.micro_config import make_config
 from support.train.training_rows import conversation, row, write_dataset
 
-OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+CONFIGS = Path(__file__).parents[2] / "configs"
+NO_FOLDER = "Not a directory"
+NOTEBOOK = Path(__file__).parents[1] / "support" / "train" / "run_notebook.py"
 
 
 @pytest.fixture
-def config_file(dataset: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "tiny.yaml"
-    path.write_text(
-        f"out: {tmp_path}/run\ndataset: {dataset}\nmodel: {tiny_model()}\nmax_steps: 2\nlearning_rate: 0.01\n"
-        "max_length: 1024\nlog_every: 1\ndevice: cpu\nthreads: 1\n"
-    )
-    return path
+def config_file(dataset: Path, tmp_path: Path) -> str:
+    path = tmp_path / "config.yaml"
+    path.write_text(make_config(dataset, tmp_path / "run", max_steps=2, threads=1).model_dump_json())
+    return str(path)
 
 
 def gumshoe(*words: object) -> subprocess.CompletedProcess[str]:
@@ -32,7 +45,7 @@ def gumshoe(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_train_says_what_it_did_and_where_it_is_and_that_it_is_done(
-    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = gumshoe("train", config_file)
     assert done.returncode == 0, done.stderr
@@ -44,38 +57,35 @@ def test_train_says_what_it_did_and_where_it_is_and_that_it_is_done(
     assert "has already been trained" in capsys.readouterr().out
 
 
-def test_resume_from_a_named_checkpoint(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    import shutil
-
-    assert main(["train", str(config_file), "-p", "save_every=1", "-p", "keep=2"]) == 0
-    shutil.rmtree(tmp_path / "run" / "model")
-    checkpoint = str(tmp_path / "run" / "checkpoints" / "checkpoint-1")
-    assert main(["train", str(tmp_path / "run" / "config.yaml"), "--resume", checkpoint]) == 0
-    assert "2 steps in" in capsys.readouterr().out
-    assert main(["train", str(config_file), "--resume", str(tmp_path)]) == 2
+def test_resume_from_a_named_checkpoint(
+    trained: tuple[TrainConfig, TrainResult[SftOutcome]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(trained[0].out, tmp_path / "run", ignore=shutil.ignore_patterns("model"))
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace(trained[0].out, str(tmp_path / "run")))
+    checkpoint = str(tmp_path / "run" / "checkpoints" / "checkpoint-2")
+    assert main(["train", str(config), "--resume", checkpoint]) == 0
+    assert "4 steps in" in capsys.readouterr().out
+    assert main(["train", str(config), "--resume", str(tmp_path)]) == 2
 
 
 def test_preflight_shows_the_mask_and_the_counts(
-    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "mask.html"
-    assert main(["preflight", str(config_file), "--row", "1", "--html", str(page), "--rows", "3"]) == 0
+    assert main(["preflight", config_file, "--row", "1", "--html", str(page), "--rows", "3"]) == 0
     shown = capsys.readouterr().out
     assert "[seek 0.5] I read total." in shown
     assert "6 rows" in shown
+    assert "nothing to train" in shown
     assert page.read_text().count("<details") == 3
 
 
-def test_preflight_on_a_model_folder(config_file: Path, start: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preflight", str(config_file), "-p", f"model={start}"]) == 0
-    assert "nothing to train" in capsys.readouterr().out
-
-
 def test_preflight_fails_on_rows_with_nothing_to_train(
-    config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = write_dataset(tmp_path / "data", {"train": [row(0), row(1, messages=conversation(1)[:2])]})
-    assert main(["preflight", str(config_file), "-p", f"dataset={data}"]) == 2
+    assert main(["preflight", config_file, "-p", f"dataset={data}"]) == 2
     assert "gumshoe preflight: row episode-1 has nothing to train" in capsys.readouterr().err
 
 
@@ -93,23 +103,23 @@ def test_preflight_fails_on_rows_with_nothing_to_train(
 )
 @pytest.mark.parametrize("command", ["train", "preflight"])
 def test_wrong_inputs_end_in_one_line(
-    command: str, words: list[str], message: str, config_file: Path, capsys: pytest.CaptureFixture[str]
+    command: str, words: list[str], message: str, config_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([command, str(config_file), *words]) == 2
+    assert main([command, config_file, *words]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert len([line for line in error.splitlines() if line.startswith("gumshoe ")]) == 1
 
 
-def test_a_dataset_without_messages(config_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dataset_without_messages(config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = write_dataset(tmp_path / "data", {"train": [{"id": "a"}]})
-    assert main(["train", str(config_file), "-p", f"dataset={data}"]) == 2
+    assert main(["train", config_file, "-p", f"dataset={data}"]) == 2
     assert f"gumshoe train: dataset {data} has no column messages" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
-def test_preflight_of_a_row_that_is_not_there(config_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["preflight", str(config_file), "--row", "6"]) == 2
+def test_preflight_of_a_row_that_is_not_there(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preflight", config_file, "--row", "6"]) == 2
     assert "the rows are 0 to 5" in capsys.readouterr().err
 
 
@@ -133,3 +143,160 @@ print([tokenizer.decode([t for t in row["labels"] if t != -100]) for row in trai
     assert done.returncode == 0, done.stderr
     assert '{"name": "view", "arguments": {"path": "shop/part3.py", "start": 31}}' in done.stdout
     assert "[step 1]" not in done.stdout
+
+
+@pytest.mark.parametrize("section", [TrainConfig, LoraSection, DpoConfig])
+def test_every_field_has_a_description(section: Any) -> None:
+    assert all(field.description for field in section.model_fields.values())
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("train/*.yaml")), ids=lambda path: path.stem)
+def test_every_published_config_is_valid(path: Path) -> None:
+    config = read_config(path, ())
+    method = parse_yaml(path.read_text()).get("method")
+    assert isinstance(config, {"grpo": GrpoConfig, "dpo": DpoConfig}.get(method, TrainConfig))
+
+
+def test_grpo_steps_must_be_whole_batches() -> None:
+    with pytest.raises(ConfigError, match="batch 3 must divide the 16 episodes of a step"):
+        load_config(GrpoConfig, CONFIGS / "train" / "grpo.yaml", ["batch=3"])
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_known(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("out: a\ndataset: b\nmodel: m\nlora: {ranks: 2}\n")
+    with pytest.raises(ConfigError, match=r"unknown key 'lora.ranks'; did you mean 'rank'\?"):
+        load_config(TrainConfig, path)
+
+
+def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command says; it must be one line and exit code 2."""
+    assert main(words) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("gumshoe ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_tracker_that_nobody_knows_is_named(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(["train", config_file, "-p", "report_to=[notebook]"], capsys)
+    assert "report_to: 'notebook' is not a tracker known to transformers: azure_ml, " in said
+    assert not (Path(config_file).parent / "run").exists()
+
+
+def test_a_tracker_that_is_not_installed_is_named() -> None:
+    from transformers.integrations import integration_utils
+
+    here = {*integration_utils.get_available_reporting_integrations(), "flyte"}
+    missing = sorted(integration_utils.INTEGRATION_TO_CALLBACK.keys() - here)
+    with pytest.raises(ConfigError, match=f"report_to: {missing[0]} is not installed here"):
+        trackers(missing[:1])
+
+
+def test_layers_that_the_model_has_not_get_no_adapters(start: Path, dataset: Path, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"model": str(start), "method": "lora", "lora": {"targets": ["query"]}}
+    with pytest.raises(ConfigError, match=r"lora.targets: the model has no such layer; its layers are .*q_proj"):
+        train(make_config(dataset, tmp_path / "run", **changes))
+
+
+def test_a_run_folder_that_cannot_be_made_is_named(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(["train", config_file, "-p", f"out={config_file}/run"], capsys)
+    assert f"out: {config_file}/run cannot be written: {NO_FOLDER}" in said
+
+
+def test_a_page_that_cannot_be_written_is_named(config_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(["preflight", config_file, "--html", f"{config_file}/mask.html"], capsys)
+    assert f"--html: {config_file}/mask.html cannot be written: {NO_FOLDER}" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["/no.yaml"], "there is no file /no.yaml"),
+        ([str(CONFIGS / "train" / "smollm2.yaml")], "has no distributed_type: see configs/accelerate"),
+        ([str(CONFIGS.parent / "LICENSE")], "is not valid YAML"),
+        ([str(CONFIGS / "accelerate" / "cpu.yaml"), "--processes", "0"], "--processes 0: give 1 or more"),
+        ([str(CONFIGS / "accelerate" / "cpu.yaml"), "-p", "dataset=/nowhere"], "there is no dataset folder /nowhere"),
+    ],
+)
+def test_several_processes_are_not_started_to_fail(
+    words: list[str], message: str, config_file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in refusal(["train", config_file, "--accelerate", *words], capsys)
+
+
+def test_a_weight_of_no_score_is_refused_before_any_episode() -> None:
+    section = LiveSection(environment=ARENA, live={}, weights={"luck": 1.0}, max_tokens=4)
+    with pytest.raises(ConfigError, match="there is no score 'luck'; the scores are format, line_f1"):
+        open_episodes(section)
+
+
+@pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
+def test_turns_by_a_vllm_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    from gumshoe.train.rl import train_grpo
+
+    with pytest.raises(ConfigError, match="vllm: colocate needs vLLM in addition to TRL"):
+        train_grpo(config(tmp_path, tmp_path / "run", vllm="colocate"), CountedArena({}))
+
+
+def train_apart(dataset: Path, out: Path, batch: int, *flags: object) -> list[dict[str, float]]:
+    """The log of a run in a process of its own."""
+    config = make_config(dataset, out, max_steps=3, batch=batch, threads=1, eval_split="test", eval_every=3)
+    path = out.with_suffix(".yaml")
+    path.write_text(config.model_dump_json())
+    done = gumshoe("train", path, *flags)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("model  ") == 1
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def test_two_processes_give_the_losses_of_one(dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    alone = train_apart(dataset, tmp_path / "one", 2)
+    together = train_apart(dataset, tmp_path / "two", 1, "--accelerate", CONFIGS / "accelerate" / "cpu.yaml")
+    for key in ("loss", "eval_loss", "eval_mean_token_accuracy"):
+        one = [entry[key] for entry in alone if key in entry]
+        assert one
+        assert [entry[key] for entry in together if key in entry] == pytest.approx(one, rel=1e-4)
+    first, second = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two"))
+    assert first.keys() == second.keys()
+    assert all(first[name].allclose(second[name], atol=1e-4) for name in first)
+
+
+@pytest.mark.parametrize("name", ["fsdp2", "zero3", "cpu"])
+def test_accelerate_reads_the_shipped_configs(name: str) -> None:
+    from accelerate.commands.config.config_args import ClusterConfig, load_config_from_file
+
+    path = CONFIGS / "accelerate" / f"{name}.yaml"
+    read = load_config_from_file(str(path))
+    assert isinstance(read, ClusterConfig)
+    given = yaml.safe_load(path.read_text())
+    assert str(read.distributed_type).endswith(given["distributed_type"])
+    known = ClusterConfig.__dataclass_fields__
+    assert given.keys() <= known.keys()
+
+
+@pytest.mark.needs("bubblewrap")
+def test_the_tutorial_leads_from_a_repository_to_a_model(root: Path, start: Path, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        "TUTORIAL_MODEL": str(start),
+        "TUTORIAL_SANDBOX": "bubblewrap",
+    }
+    work = tmp_path / "work"
+    work.mkdir()
+    argv = [sys.executable, NOTEBOOK, root / "docs" / "tutorial.ipynb", tmp_path / "out.ipynb"]
+    done = subprocess.run(argv, cwd=work, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (work / "runs" / "model" / "model" / "config.json").is_file()
+    said = (tmp_path / "out.ipynb").read_text(encoding="utf-8")
+    for words in (
+        "FAILED test_cart.py::test_shipping",
+        "amount = 50",
+        "reward 1.0",
+        "resolved: True",
+        "tokens trained",
+    ):
+        assert words in said

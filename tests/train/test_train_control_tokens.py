@@ -12,12 +12,10 @@ import pytest
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import DatasetError
 from gumshoe.records import Message, ToolCall
-from gumshoe.train.encoding import control_tokens
-from gumshoe.train.model import load_tokenizer
-from gumshoe.train.render import UNTRAINED, Renderer
-from gumshoe.train.rollouts import TokenRollouts
-from gumshoe.train.samples import Sampling, samples
-from gumshoe.train.template import read_template, served_template, training_template
+from gumshoe.train.model import load_tokenizer, read_template, served_template, training_template
+from gumshoe.train.rl import TokenRollouts
+from gumshoe.train.rows.render import UNTRAINED, Renderer, control_tokens
+from gumshoe.train.rows.samples import Sampling, samples
 from support.train.training_rows import TOOLS
 
 SMOLLM2 = Path(__file__).parents[2] / ".venv" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -13,12 +13,11 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.config import dump_config
 from gumshoe.errors import DatasetError
+from gumshoe.train.config import DpoConfig
 from gumshoe.train.dpo import train_dpo
-from gumshoe.train.dpo_config import DpoConfig
 from gumshoe.train.model import load_tokenizer
-from gumshoe.train.pairs import pair_of
-from gumshoe.train.render import Renderer
-from gumshoe.train.template import training_template
+from gumshoe.train.rows.pairs import pair_of
+from gumshoe.train.rows.render import Renderer
 from support.train.tiny_model import tiny_model
 from support.train.training_rows import TOOLS, conversation
 
@@ -50,12 +49,6 @@ def config(pairs: Path, out: Path, **changes: Any) -> DpoConfig:
     base = {"out": str(out), "dataset": str(pairs), "model": str(tiny_model()), "max_steps": 4, "batch": 2}
     rates = {"learning_rate": 1e-3, "log_every": 1, "device": "cpu", "max_length": 1024, "warmup": 0}
     return DpoConfig.model_validate({**base, **rates, **changes})
-
-
-@pytest.fixture(scope="module")
-def renderer() -> Renderer:
-    tokenizer = load_tokenizer(str(tiny_model()), None)
-    return Renderer(tokenizer, training_template(tokenizer))
 
 
 def test_only_the_two_decisions_are_compared(renderer: Renderer) -> None:

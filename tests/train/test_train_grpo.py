@@ -13,12 +13,13 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.train.grpo import train_grpo
-from gumshoe.train.template import read_template
+from gumshoe.train.model import read_template
+from gumshoe.train.rl import train_grpo
 from support.train.counted_arena import CountedArena, config
 from support.train.training_rows import TOOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+CALL = '<tool_call>\n{"name": "view", "arguments": {"path": "shop.py"}}\n</tool_call>'
 
 
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:
@@ -66,15 +67,11 @@ def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> No
 
 
 def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
-    from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.rollouts import TokenRollouts
-    from gumshoe.train.template import training_template
+    from gumshoe.train.model import load_tokenizer, training_template
+    from gumshoe.train.rl import TokenRollouts
 
     tokenizer: Any = load_tokenizer(str(model), None)
     return TokenRollouts(arena, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
-
-
-CALL = '<tool_call>\n{"name": "view", "arguments": {"path": "shop.py"}}\n</tool_call>'
 
 
 @pytest.mark.parametrize("texts", [(CALL, "I think so."), ("I think so.", CALL), ("cut", CALL)])

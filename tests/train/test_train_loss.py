@@ -12,10 +12,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, MixtralConfig, Mix
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from gumshoe.train.arguments import lora_arguments
-from gumshoe.train.render import UNTRAINED
-from gumshoe.train.trainer import Trainer
-from gumshoe.train.trainer_config import LoraSection
+from gumshoe.train.config import LoraSection
+from gumshoe.train.rows.render import UNTRAINED
+from gumshoe.train.sft import Trainer
+from gumshoe.train.trainer import lora_arguments
 from support.train.tiny_model import tiny_model
 
 ROWS = [

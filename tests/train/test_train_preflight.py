@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.mask import mask_html, mask_text
-from gumshoe.train.model import load_tokenizer
-from gumshoe.train.preflight import Preflight, look_at
-from gumshoe.train.render import Renderer
-from gumshoe.train.samples import Sampling, samples
-from gumshoe.train.template import training_template
+from gumshoe.train.masks import mask_html, mask_text
+from gumshoe.train.rows.preflight import Preflight, look_at
+from gumshoe.train.rows.render import Renderer
+from gumshoe.train.rows.samples import Sampling, samples
 from support.train.training_rows import conversation, row
-
-
-@pytest.fixture(scope="module")
-def renderer(start: Path) -> Renderer:
-    tokenizer: Any = load_tokenizer(str(start), None)
-    return Renderer(tokenizer, training_template(tokenizer))
 
 
 def looked_at(renderer: Renderer, rows: list[dict[str, Any]], max_length: int = 4096) -> Preflight:

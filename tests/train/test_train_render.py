@@ -9,21 +9,14 @@ from typing import Any
 import pytest
 
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.train.model import load_tokenizer
-from gumshoe.train.render import UNTRAINED, Renderer, spans
-from gumshoe.train.rendering import turn_starts
-from gumshoe.train.template import served_template, training_template
+from gumshoe.train.model import load_tokenizer, served_template, training_template
+from gumshoe.train.rows.render import UNTRAINED, Renderer, spans, turn_starts
 from support.train.training_rows import TOOLS, conversation, row
 
 
 @pytest.fixture(scope="module")
 def tokenizer(start: Path) -> Any:
     return load_tokenizer(str(start), None)
-
-
-@pytest.fixture(scope="module")
-def renderer(tokenizer: Any) -> Renderer:
-    return Renderer(tokenizer, training_template(tokenizer))
 
 
 def with_template_of_trl(start: Path, name: str) -> Any:

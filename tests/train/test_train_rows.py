@@ -1,4 +1,4 @@
-"""A row that cannot be trained on is named before anything is made of it."""
+"""Reading datasets: a folder, a split or a row that cannot be trained on is named."""
 
 from __future__ import annotations
 
@@ -10,12 +10,83 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.errors import DatasetError
-from gumshoe.train.data import conversations, load_rows
+from gumshoe.train.rows.dataset import conversations, load_rows
 from support.train.micro_config import make_config
-from support.train.training_rows import TOOLS, conversation, row
+from support.train.training_rows import TOOLS, conversation, row, write_dataset
 
 ASKED = {"role": "user", "content": "Look."}
 COMPLETION = {"id": "d", "prompt": conversation(0)[:4], "completion": conversation(0)[4:5]}
+
+
+def test_rows_come_back_as_they_were_written(dataset: Path) -> None:
+    rows = load_rows(dataset, "seeker", "train")
+    assert len(rows) == 6
+    assert rows[5]["messages"] == conversation(5)
+    assert "path" not in rows[5]["tools"][0]["function"]["parameters"]["properties"]
+
+
+def test_limit_takes_the_first_rows(dataset: Path) -> None:
+    assert load_rows(dataset, "seeker", "train", limit=2)["id"][:] == ["episode-0", "episode-1"]
+    assert len(load_rows(dataset, "seeker", "train", limit=99)) == 6
+
+
+def test_a_run_folder_is_no_dataset(tmp_path: Path) -> None:
+    (tmp_path / "trajectories.jsonl").touch()
+    with pytest.raises(DatasetError, match=r"is a run folder: make a dataset from it with `gumshoe export .* --out"):
+        load_rows(tmp_path, "seeker", "train")
+
+
+@pytest.mark.parametrize(
+    ("folder", "view", "split", "message"),
+    [
+        ("none", "seeker", "train", r"there is no dataset folder .*gumshoe export"),
+        (".", "agent", "train", "has no view 'agent': it has seeker"),
+        (".", "seeker", "dev", "has no split 'dev': it has train, test"),
+    ],
+)
+def test_what_a_dataset_lacks_is_named(dataset: Path, folder: str, view: str, split: str, message: str) -> None:
+    with pytest.raises(DatasetError, match=message):
+        load_rows(dataset / folder, view, split)
+
+
+def test_no_column_messages(tmp_path: Path) -> None:
+    write_dataset(tmp_path, {"train": [{"id": "a"}]})
+    with pytest.raises(DatasetError, match=r"has no column messages \(nor prompt and completion\): it has id"):
+        load_rows(tmp_path, "seeker", "train")
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    write_dataset(tmp_path, {"train": [row(0)], "test": []})
+    with pytest.raises(DatasetError, match=r"cannot be read: .*no data"):
+        load_rows(tmp_path, "seeker", "test")
+
+
+def test_a_folder_that_holds_no_dataset(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("nothing here")
+    with pytest.raises(DatasetError, match="has no view 'seeker'"):
+        load_rows(tmp_path, "seeker", "train")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load_rows(tmp_path, "default", "train")
+
+
+def test_two_folders_of_one_name_are_two_datasets(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_dataset(tmp_path / str(number) / "data", {"train": [row(number)]})
+    for number in (1, 2):
+        assert load_rows(tmp_path / str(number) / "data", "seeker", "train")["id"][:] == [f"episode-{number}"]
+
+
+def test_a_dataset_written_again_is_read_again(tmp_path: Path) -> None:
+    for number in (1, 2):
+        write_dataset(tmp_path / "data", {"train": [row(number)]})
+        assert load_rows(tmp_path / "data", "seeker", "train")["id"][:] == [f"episode-{number}"]
+
+
+def test_a_broken_shard(tmp_path: Path) -> None:
+    write_dataset(tmp_path, {"train": [row(0)]})
+    next((tmp_path / "seeker").iterdir()).write_bytes(b"not parquet")
+    with pytest.raises(DatasetError, match="cannot be read"):
+        load_rows(tmp_path, "seeker", "train")
 
 
 def json_dataset(folder: Path, *rows: Any) -> Path:
@@ -53,12 +124,14 @@ def test_a_row_of_another_form_is_named(rows: list[Any], message: str, tmp_path:
 
 
 @pytest.mark.parametrize("tools", [json.dumps(TOOLS), [tool["function"] for tool in TOOLS]], ids=["text", "flat"])
-def test_prompts_and_completions_train_with_tools_in_every_form(tools: Any, tmp_path: Path) -> None:
+def test_prompts_and_completions_train_with_tools_in_every_form(
+    tools: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = json_dataset(tmp_path / "data", *[{**COMPLETION, "tools": tools}] * 2)
     config = tmp_path / "config.yaml"
-    config.write_text(make_config(data, tmp_path / "run", view="default", max_steps=1).model_dump_json())
-    assert main(["train", str(config)]) == 0
-    assert (tmp_path / "run" / "model" / "config.json").is_file()
+    config.write_text(make_config(data, tmp_path / "run", view="default").model_dump_json())
+    assert main(["preflight", str(config)]) == 0
+    assert "2 rows" in capsys.readouterr().out
 
 
 def test_preflight_refuses_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

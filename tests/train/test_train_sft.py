@@ -1,27 +1,30 @@
-"""Training on TRL's trainer with a micro model: what comes out, going on after a stop, adapters, wrong inputs."""
+"""Supervised training with a micro model: what comes out, which checkpoint is kept, going on after a stop, adapters."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.train.card import Outcome
-from gumshoe.train.config import TrainConfig
-from gumshoe.train.sft import TrainResult, train
-from gumshoe.train.untaught import untaught_tokens
+from gumshoe.train.config import LiveSection, TrainConfig
+from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
+from gumshoe.train.rows.dataset import load_rows
+from gumshoe.train.rows.render import Renderer
+from gumshoe.train.run import TrainResult
+from gumshoe.train.sft import SftOutcome, indistinguishable_tokens, prepare_rows, train
 from support.train.micro_config import make_config
 from support.train.training_rows import TOOLS, conversation, row, write_dataset
 
-
-@pytest.fixture(scope="module")
-def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult[Outcome]]:
-    config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
-    return config, train(config)
+HERE = f"{__name__}:make_episodes"
+Trained = tuple[TrainConfig, TrainResult[SftOutcome]]
 
 
 def losses(log: Path) -> list[float]:
@@ -29,7 +32,7 @@ def losses(log: Path) -> list[float]:
     return [entry["loss"] for entry in entries if "loss" in entry]
 
 
-def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_the_run_folder_holds_everything(trained: Trained) -> None:
     config, result = trained
     out = Path(config.out)
     assert result.model == out / "model"
@@ -40,14 +43,14 @@ def test_the_run_folder_holds_everything(trained: tuple[TrainConfig, TrainResult
     assert not list(out.glob(".*"))
 
 
-def test_the_log_has_the_losses_by_step(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_the_log_has_the_losses_by_step(trained: Trained) -> None:
     entries = [json.loads(line) for line in trained[1].log.read_text().splitlines()]
     assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3, 4]
     assert [entry["step"] for entry in entries if "eval_loss" in entry] == [3, 4]
     assert losses(trained[1].log)[-1] < losses(trained[1].log)[0]
 
 
-def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_the_outcome_counts_rows_and_tokens(trained: Trained) -> None:
     outcome = trained[1].outcome
     assert outcome is not None
     assert (outcome.rows, outcome.skipped, outcome.steps) == (6, 0, 4)
@@ -55,7 +58,7 @@ def test_the_outcome_counts_rows_and_tokens(trained: tuple[TrainConfig, TrainRes
     assert outcome.eval_loss is not None
 
 
-def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
@@ -73,7 +76,7 @@ def test_the_model_loads_and_renders_as_it_was_trained(trained: tuple[TrainConfi
     assert model.generate(**prompt, max_new_tokens=3).shape[1] == prompt["input_ids"].shape[1] + 3
 
 
-def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_the_card_names_data_and_config(trained: Trained) -> None:
     from gumshoe.config import config_hash
 
     config, result = trained
@@ -84,16 +87,14 @@ def test_the_card_names_data_and_config(trained: tuple[TrainConfig, TrainResult[
     assert "6 conversations" in card
 
 
-def test_a_finished_run_is_not_trained_again(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_a_finished_run_is_not_trained_again(trained: Trained) -> None:
     config, result = trained
     before = (result.model / "model.safetensors").stat().st_mtime_ns
     assert train(config).outcome is None
     assert (result.model / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_stopped_run_goes_on_to_the_same_losses(
-    trained: tuple[TrainConfig, TrainResult[Outcome]], dataset: Path, tmp_path: Path
-) -> None:
+def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, dataset: Path, tmp_path: Path) -> None:
     config, result = trained
     stopped = tmp_path / "stopped"
     shutil.copytree(config.out, stopped)
@@ -144,7 +145,7 @@ def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
     trained: Any = AutoModelForCausalLM.from_pretrained(result.model)
     before, after = model.get_output_embeddings().weight, trained.get_output_embeddings().weight
     assert [row for row in range(len(before)) if not before[row].equal(after[row])] == [call]
-    assert not untaught_tokens(trained, [call, twin, other])
+    assert not indistinguishable_tokens(trained, [call, twin, other])
     assert same_answers(tmp_path / "start", Path(config.out) / "adapters", result.model)
 
 
@@ -172,14 +173,14 @@ def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) 
     assert losses(packed.log) == pytest.approx(losses(apart.log), rel=1e-4)
 
 
-def test_rows_too_long_are_left_out_when_asked_to(tmp_path: Path) -> None:
+def test_rows_too_long_are_left_out_when_asked_to(renderer: Renderer, tmp_path: Path) -> None:
     long = row(6, messages=[*conversation(6), *conversation(6)[1:] * 3])
     data = write_dataset(tmp_path / "data", {"train": [row(0), row(1), long]})
     with pytest.raises(DatasetError, match="row episode-6 has more than max_length 700"):
         train(make_config(data, tmp_path / "a", max_length=700))
-    outcome = train(make_config(data, tmp_path / "a", max_length=700, too_long="skip", max_steps=1)).outcome
-    assert outcome is not None
-    assert (outcome.rows, outcome.skipped) == (2, 1)
+    config = make_config(data, tmp_path / "a", max_length=700, too_long="skip")
+    ready = prepare_rows(load_rows(data, "seeker", "train"), renderer, config, tmp_path / "rows.arrow")
+    assert (len(ready.rows), ready.skipped) == (2, 1)
 
 
 def test_a_folder_with_something_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:
@@ -189,24 +190,204 @@ def test_a_folder_with_something_else_is_left_alone(dataset: Path, tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_a_run_of_another_config_is_left_alone(trained: tuple[TrainConfig, TrainResult[Outcome]]) -> None:
+def test_a_run_of_another_config_is_left_alone(trained: Trained) -> None:
     config = trained[0].model_copy(update={"learning_rate": 0.5, "threads": 1})
     with pytest.raises(ConfigError, match=r"another config \(learning_rate differ\)"):
         train(config)
 
 
-def test_a_run_of_another_kind_is_left_alone(dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("workers: 4\n")
-    with pytest.raises(ConfigError, match="contains a different kind of run"):
-        train(make_config(dataset, tmp_path))
-
-
-def test_out_may_not_be_a_file(dataset: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="is a file"):
-        train(make_config(dataset, tmp_path / "file"))
+@pytest.mark.parametrize(
+    ("name", "content", "out", "message"),
+    [
+        ("config.yaml", "workers: 4\n", "", "contains a different kind of run"),
+        ("file", "", "file", "is a file"),
+    ],
+)
+def test_what_is_no_training_run_is_left_alone(
+    dataset: Path, tmp_path: Path, name: str, content: str, out: str, message: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ConfigError, match=message):
+        train(make_config(dataset, tmp_path / out))
+    assert (tmp_path / name).read_text() == content
 
 
 def test_a_model_that_is_not_there(dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"model .*nowhere cannot be loaded: give a model folder"):
         train(make_config(dataset, tmp_path / "run", model=str(tmp_path / "nowhere")))
+
+
+@dataclass
+class FakeRequest:
+    messages: list[dict[str, Any]]
+    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
+
+
+class Scripted:
+    """Episodes that a script scores: what an episode is worth falls from one to the next."""
+
+    def __init__(self, worth: list[float]) -> None:
+        self.worth = worth
+        self.written: list[str] = []
+        self.over = False
+
+    def begin(self) -> Scripted:
+        self.over = False
+        return self
+
+    def next_request(self) -> FakeRequest | None:
+        return None if self.over else FakeRequest(conversation(0)[:2])
+
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
+        self.written.append(text)
+        self.over = True
+
+    def scores(self) -> dict[str, float]:
+        return {"line_f1": self.worth.pop(0), "format": 1.0}
+
+    def close(self) -> None:
+        self.over = True
+
+
+class ScriptedEpisodes:
+    tasks: Sequence[str] = ("0",)
+    scores: Sequence[str] = ("line_f1", "format")
+
+    def __init__(self, live: Mapping[str, Any]) -> None:
+        self._episode = Scripted(list(live["worth"]))
+
+    def opening(self, task: str) -> list[dict[str, Any]]:
+        return conversation(int(task))[:2]
+
+    def episode(self, task: str) -> Scripted:
+        assert task in self.tasks
+        return self._episode.begin()
+
+
+def make_episodes(live: Mapping[str, Any]) -> ScriptedEpisodes:
+    return ScriptedEpisodes(live)
+
+
+def section(worth: list[float], **changes: Any) -> LiveSection:
+    weights = {"line_f1": 1.0}
+    return LiveSection(environment=HERE, live={"worth": list(worth)}, weights=weights, max_tokens=4, **changes)
+
+
+def measured(log: Path, key: str) -> list[float]:
+    return [entry[key] for line in log.read_text().splitlines() if key in (entry := json.loads(line))]
+
+
+def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dataset: Path, tmp_path: Path) -> None:
+    worth = [0.2, 0.7, 0.3, 0.3, 0.9]
+    episodes = section(worth)
+    config = make_config(
+        dataset,
+        tmp_path / "run",
+        max_steps=5,
+        eval_split="test",
+        eval_every=1,
+        save_every=1,
+        best="seeker",
+        patience=2,
+        keep=3,
+        episodes=episodes.model_dump(),
+    )
+    result = train(config)
+    assert measured(result.log, "eval_seeker_score") == [0.2, 0.7, 0.3, 0.3]
+    outcome = result.outcome
+    assert outcome is not None
+    assert (outcome.best_step, outcome.seeker_score, outcome.steps) == (2, 0.7, 4)
+    assert outcome.eval_accuracy is not None
+    card = (result.model / "README.md").read_text()
+    assert "| step kept, by seeker | 2 |" in card
+    assert "| mean reward of live episodes | 0.7000 |" in card
+    kept = (Path(config.out) / "checkpoints" / "checkpoint-2" / "model.safetensors").read_bytes()
+    assert (result.model / "model.safetensors").read_bytes() == kept
+
+
+def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_path: Path) -> None:
+    every = {"eval_split": "test", "eval_every": 1, "save_every": 1}
+    result = train(make_config(dataset, tmp_path / "run", max_steps=3, best="eval_loss", **every))
+    losses = measured(result.log, "eval_loss")
+    assert result.outcome is not None
+    assert result.outcome.eval_loss == min(losses)
+    assert result.outcome.best_step == 1 + losses.index(min(losses))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"patience": 2}, "patience needs best"),
+        ({"best": "eval_loss"}, "needs an eval_split"),
+        (
+            {"best": "eval_loss", "eval_split": "test", "eval_every": 2},
+            "set save_every and eval_every to the same value",
+        ),
+        ({"best": "seeker", "eval_split": "test"}, "a section episodes"),
+    ],
+)
+def test_what_does_not_go_together_is_said(dataset: Path, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        make_config(dataset, tmp_path, **changes)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "no.such:thing", "json:nothing"])
+def test_an_environment_that_is_not_there_is_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(repr(name))):
+        open_episodes(section([1.0]).model_copy(update={"environment": name}))
+
+
+def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
+    episode = Scripted([1.0])
+
+    def fail(request: Request) -> GeneratedTurn:
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        play(episode, fail, {"line_f1": 1.0})
+    assert episode.over
+
+
+@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed here")
+def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: Path, tmp_path: Path) -> None:
+    config = make_config(dataset, tmp_path / "run", model=str(start), method="qlora")
+    with pytest.raises(ConfigError, match="method: qlora needs bitsandbytes: pip install bitsandbytes"):
+        train(config)
+
+
+def test_half_precision_is_stored_as_it_was_computed(start: Path, dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    # Without an accelerator the trainer refuses bf16 unless the CPU is requested explicitly.
+    options: dict[str, Any] = {"device": "auto", "bf16": True, "gradient_checkpointing": True, "max_steps": 1}
+    result = train(make_config(dataset, tmp_path / "run", model=str(start), **options))
+    weights = load_file(result.model / "model.safetensors")
+    assert {str(weight.dtype) for weight in weights.values()} == {"torch.bfloat16"}
+    assert result.outcome is not None
+    assert result.outcome.loss is not None
+
+
+def test_bfloat16_is_left_to_what_the_processor_has_and_losses_go_to_a_tracker(dataset: Path, tmp_path: Path) -> None:
+    from safetensors.torch import load_file
+
+    options: dict[str, Any] = {"bf16": "auto", "max_steps": 1, "report_to": ("tensorboard",)}
+    result = train(make_config(dataset, tmp_path / "run", **options))
+    weights = load_file(result.model / "model.safetensors")
+    has_instructions = re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    assert {str(weight.dtype) for weight in weights.values()} == {
+        "torch.bfloat16" if has_instructions else "torch.float32"
+    }
+    (events,) = (tmp_path / "run").rglob("events.out.tfevents.*")
+    assert b"train/loss" in events.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"), [({"unit": "decision"}, 3), ({"too_long": "windows", "max_length": 500}, 2)]
+)
+def test_decisions_and_windows_are_rows(
+    renderer: Renderer, dataset: Path, tmp_path: Path, changes: dict[str, Any], more: int
+) -> None:
+    config = make_config(dataset, tmp_path / "run", **changes)
+    ready = prepare_rows(load_rows(dataset, "seeker", "train"), renderer, config, tmp_path / "rows.arrow")
+    assert len(ready.rows) >= 6 * more
+    assert ready.skipped == 0

@@ -6,6 +6,7 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median_high
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,15 @@ from rich.table import Table
 
 from gumshoe.console import Console
 from gumshoe.errors import ConfigError
-from gumshoe.train.commands.methods import read_config
-from gumshoe.train.commands.train import quieten
-from gumshoe.train.config import TrainConfig
-from gumshoe.train.dpo_config import DpoConfig
+from gumshoe.train.config import DpoConfig, TrainConfig, read_config
+from gumshoe.train.masks import mask_html, mask_text
+from gumshoe.train.model import open_renderer, quieten
+from gumshoe.train.rows.dataset import conversations, load_rows
+from gumshoe.train.rows.pairs import fitting_pairs, pair_of
+from gumshoe.train.rows.preflight import Preflight, prepare, rendered_row
 
 if TYPE_CHECKING:
-    from gumshoe.train.pairs import PreferencePair
-    from gumshoe.train.preflight import Preflight
-    from gumshoe.train.sampled import Drift
+    from gumshoe.train.rows.render import Drift, Rendered, Renderer
 
 __all__ = ["configure", "run"]
 
@@ -52,91 +53,91 @@ def run(arguments: argparse.Namespace) -> int:
     """Renders all rows, shows what trains, then checks."""
     config = read_config(arguments.config, arguments.param)
     quieten()
-    if isinstance(config, DpoConfig):
-        return _pairs(config, arguments)
-    if not isinstance(config, TrainConfig):
-        raise ConfigError(f"preflight checks a dataset, and method:  {config.method} has none")
-    return _rows(config, arguments)
+    match config:
+        case TrainConfig():
+            _show_rows(config, arguments)
+        case DpoConfig():
+            _show_pairs(config, arguments)
+        case _:
+            raise ConfigError(f"preflight checks a dataset, and method: {config.method} has none")
+    return 0
 
 
-def _rows(config: TrainConfig, arguments: argparse.Namespace) -> int:
-    from gumshoe.train.data import load_rows
-    from gumshoe.train.mask import mask_html, mask_text
-    from gumshoe.train.preflight import prepare, rendered_row
-    from gumshoe.train.starting_point import open_renderer
-
+def _show_rows(config: TrainConfig, arguments: argparse.Namespace) -> None:
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    if not 0 <= arguments.row < len(rows):
-        raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
+    _check_row(arguments.row, len(rows))
+    renderer = open_renderer(config, rows)
     with TemporaryDirectory() as scratch:
-        renderer = open_renderer(config, rows)
         ready, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
-        wanted = min(arguments.row, len(ready) - 1)
+        example = rendered_row(ready[min(arguments.row, len(ready) - 1)])
         shown = [(report.rows[at].id, rendered_row(ready[at])) for at in range(min(arguments.rows, len(ready)))]
-        console = Console(highlight=False)
-        console.print(mask_text(renderer, rendered_row(ready[wanted])), soft_wrap=True)
-    console.print(_summary(report))
+    console = Console(highlight=False)
+    console.print(mask_text(renderer, example), soft_wrap=True)
+    counts = {"tokens": [row.tokens for row in report.rows], "trained": [row.trained for row in report.rows]}
+    table = _counts(f"{len(report.rows)} rows", "", counts)
+    table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
+    table.add_row("nothing to train", str(len(report.untrained)))
+    table.add_row("turns masked out", str(sum(row.masked for row in report.rows)))
+    console.print(table)
     if report.drift.turns:
         console.print(_drift(report.drift))
     console.print(_lengths(report))
     if arguments.html is not None:
-        note = f"{len(shown)} of {len(report.rows)} rows of {config.dataset}, {config.view}, {config.train_split}."
-        _write(arguments.html, mask_html(renderer, shown, note))
+        _write_page(config, arguments.html, renderer, shown, f"{len(shown)} of {len(report.rows)} rows")
         console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
-    return 0
 
 
-def _pairs(config: DpoConfig, arguments: argparse.Namespace) -> int:
+def _show_pairs(config: DpoConfig, arguments: argparse.Namespace) -> None:
     """What is compared in a pair, decision by decision."""
-    from gumshoe.train.data import conversations
     from gumshoe.train.dpo import load_pairs
-    from gumshoe.train.mask import mask_html, mask_text
-    from gumshoe.train.pairs import fitting_pairs, pair_of
-    from gumshoe.train.starting_point import open_renderer
 
     rows = load_pairs(config, config.train_split)
-    if not 0 <= arguments.row < len(rows):
-        raise ConfigError(f"--row: there is no row {arguments.row}, the rows are 0 to {len(rows) - 1}")
+    _check_row(arguments.row, len(rows))
     renderer = open_renderer(config, rows)
     pairs = [pair_of(row, renderer) for row in conversations(rows)]
     console = Console(highlight=False)
     for name, rendered in pairs[arguments.row].sides():
         console.print(f"{name}:")
         console.print(mask_text(renderer, rendered), soft_wrap=True)
-    console.print(_pairs_summary(pairs, config.max_length))
+    parts = ("prompt", "chosen", "rejected")
+    counts = {part: [len(getattr(pair, part)) for pair in pairs] for part in parts}
+    table = _counts(f"{len(pairs)} pairs", "tokens", counts)
+    table.add_row(f"pairs over {config.max_length}", str(sum(pair.length > config.max_length for pair in pairs)))
+    console.print(table)
     if arguments.html is not None:
-        shown = [(f"{pair.id} {name}", side) for pair in pairs[: arguments.rows] for name, side in pair.sides()]
-        note = f"{len(shown) // 2} of {len(pairs)} pairs of {config.dataset}, {config.view}, {config.train_split}."
-        _write(arguments.html, mask_html(renderer, shown, note))
-        console.print(f"masks of {len(shown) // 2} pairs: {arguments.html}", soft_wrap=True)
+        chosen = pairs[: arguments.rows]
+        shown = [(f"{pair.id} {name}", side) for pair in chosen for name, side in pair.sides()]
+        _write_page(config, arguments.html, renderer, shown, f"{len(chosen)} of {len(pairs)} pairs")
+        console.print(f"masks of {len(chosen)} pairs: {arguments.html}", soft_wrap=True)
     fitting_pairs(pairs, config.max_length, config.too_long)
-    return 0
 
 
-def _pairs_summary(pairs: Sequence[PreferencePair], max_length: int) -> Table:
-    table = Table("tokens", "all", "shortest", "median", "longest", title=f"{len(pairs)} pairs")
-    for name in ("prompt", "chosen", "rejected"):
-        counts = [len(getattr(pair, name)) for pair in pairs]
-        table.add_row(name, f"{sum(counts):,}", *_spread(counts))
-    table.add_row(f"pairs over {max_length}", str(sum(pair.length > max_length for pair in pairs)))
-    return table
+def _check_row(number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise ConfigError(f"--row: there is no row {number}, the rows are 0 to {count - 1}")
 
 
-def _write(path: Path, text: str) -> None:
+def _write_page(
+    config: TrainConfig | DpoConfig,
+    path: Path,
+    renderer: Renderer,
+    shown: Sequence[tuple[str, Rendered]],
+    selection: str,
+) -> None:
+    note = f"{selection} of {config.dataset}, {config.view}, {config.train_split}."
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(mask_html(renderer, shown, note), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"--html: {path} cannot be written: {error.strerror or error}") from None
 
 
-def _summary(report: Preflight) -> Table:
-    table = Table("", "all", "shortest", "median", "longest", title=f"{len(report.rows)} rows")
-    table.add_row("tokens", f"{report.tokens:,}", *_spread([row.tokens for row in report.rows]))
-    table.add_row("trained", f"{report.trained:,}", *_spread([row.trained for row in report.rows]))
-    table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
-    table.add_row("nothing to train", str(len(report.untrained)))
-    table.add_row("turns masked out", str(sum(row.masked for row in report.rows)))
+def _counts(title: str, what: str, counts: dict[str, list[int]]) -> Table:
+    """A table of numbers of tokens: their sum and their spread."""
+    table = Table(what, "all", "shortest", "median", "longest", title=title)
+    for name, values in counts.items():
+        spread = (sum(values), min(values), median_high(values), max(values))
+        table.add_row(name, *(f"{value:,}" for value in spread))
     return table
 
 
@@ -162,8 +163,3 @@ def _lengths(report: Preflight) -> Table:
         width = round(counts[bar] / max(counts.values()) * _WIDTH)
         table.add_row(f"{bar * step + 1:,} to {(bar + 1) * step:,}{mark}", str(counts[bar]), "█" * width)
     return table
-
-
-def _spread(counts: Sequence[int]) -> list[str]:
-    ordered = sorted(counts)
-    return [f"{value:,}" for value in (ordered[0], ordered[len(ordered) // 2], ordered[-1])]

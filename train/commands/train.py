@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gumshoe.config import find_config, read_yaml
 from gumshoe.errors import ConfigError
-from gumshoe.train.commands.methods import AnyConfig, read_config
-from gumshoe.train.config import TrainConfig
-from gumshoe.train.dpo_config import DpoConfig
-from gumshoe.train.grpo_config import GrpoConfig
-from gumshoe.train.run_folder import TrainingFolder
+from gumshoe.train.config import AnyConfig, DpoConfig, GrpoConfig, TrainConfig, read_config
+from gumshoe.train.model import quieten
 
-__all__ = ["configure", "quieten", "run"]
+if TYPE_CHECKING:
+    from gumshoe.train.run import TrainResult
+
+__all__ = ["configure", "run"]
 
 EPILOG = """\
 examples:
@@ -59,69 +58,29 @@ def run(arguments: argparse.Namespace) -> int:
         return _launch(arguments, config)
     if not arguments.verbose:
         quieten()
-    if isinstance(config, GrpoConfig):
-        return _reinforce(config, resume)
-    if isinstance(config, DpoConfig):
-        return _prefer(config, resume)
-    return _fine_tune(config, resume)
-
-
-def _fine_tune(config: TrainConfig, resume: Path | None) -> int:
-    from gumshoe.train.live import open_arena
-    from gumshoe.train.sft import train
-
-    arena = None if config.episodes is None else open_arena(config.episodes)
-    result = train(config, resume=resume, arena=arena)
-    outcome = result.outcome
-    if outcome is None:
+    result = _train(config, resume)
+    if result.outcome is None:
         return _done_already(result.model, config.out)
-    if not _is_main_process():
-        return 0
-    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
-    held_out = "" if outcome.eval_loss is None else f" ({outcome.eval_loss:.3f} on {config.eval_split})"
-    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
-    print(f"{outcome.rows} rows{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens trained")
-    print(f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}{held_out}")
-    if outcome.best_step is not None:
-        print(f"kept step {outcome.best_step}, the best by {config.best}")
-    print(f"model  {result.model}\nlosses {result.log}, {Path(config.out) / 'loss.svg'}")
+    if _is_main_process():
+        print("\n".join(result.summary))
     return 0
 
 
-def _reinforce(config: GrpoConfig, resume: Path | None) -> int:
-    from gumshoe.train.grpo import train_grpo
-    from gumshoe.train.live import open_arena
+def _train(config: AnyConfig, resume: Path | None) -> TrainResult[Any]:
+    """Imports just the method that is asked for, which takes seconds."""
+    match config:
+        case TrainConfig():
+            from gumshoe.train.sft import train
 
-    result = train_grpo(config, open_arena(config.episodes), resume=resume)
-    outcome = result.outcome
-    if outcome is None:
-        return _done_already(result.model, config.out)
-    if not _is_main_process():
-        return 0
-    print(f"{outcome.steps} steps in {outcome.seconds:.0f} s")
-    if outcome.first is not None and outcome.last is not None:
-        print(f"mean reward {outcome.first:.3f} in the first fifth of them, {outcome.last:.3f} in the last")
-    print(f"model   {result.model}\nrewards {result.log}, {Path(config.out) / 'reward.svg'}")
-    return 0
+            return train(config, resume=resume)
+        case DpoConfig():
+            from gumshoe.train.dpo import train_dpo
 
+            return train_dpo(config, resume=resume)
+        case GrpoConfig():
+            from gumshoe.train.rl import train_grpo
 
-def _prefer(config: DpoConfig, resume: Path | None) -> int:
-    from gumshoe.train.dpo import train_dpo
-
-    result = train_dpo(config, resume=resume)
-    outcome = result.outcome
-    if outcome is None:
-        return _done_already(result.model, config.out)
-    if not _is_main_process():
-        return 0
-    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
-    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
-    print(f"{outcome.pairs} pairs{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens compared")
-    print(f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}")
-    if outcome.accuracy is not None:
-        print(f"the better decision gained more in {outcome.accuracy:.0%} of the pairs logged last")
-    print(f"model  {result.model}\nlosses {result.log}, {Path(config.out) / 'loss.svg'}")
-    return 0
+            return train_grpo(config, resume=resume)
 
 
 def _done_already(model: Path, out: str) -> int:
@@ -137,6 +96,9 @@ def _is_main_process() -> bool:
 
 def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
     """Starts this command again in several processes. Errors found early are reported once, before they start."""
+    from gumshoe.train.rows.dataset import load_rows
+    from gumshoe.train.run import TrainingFolder
+
     accelerate = find_config(arguments.accelerate)
     if not accelerate.is_file():
         raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
@@ -145,8 +107,6 @@ def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
     if arguments.processes is not None and arguments.processes < 1:
         raise ConfigError(f"--processes {arguments.processes}: give 1 or more")
     if isinstance(config, TrainConfig):
-        from gumshoe.train.data import load_rows
-
         load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
     folder = TrainingFolder(config)
     if folder.done:
@@ -161,17 +121,3 @@ def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
         value = getattr(arguments, flag)
         command += [f"--{flag}", str(value)] if value is not None else []
     return subprocess.run([*command, *(["--verbose"] if arguments.verbose else [])], check=False).returncode
-
-
-def quieten() -> None:
-    """Keeps the bars and hints of the libraries off the terminal; errors stay."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    import datasets
-    from transformers.utils import logging as transformers_logging
-
-    datasets.disable_progress_bars()
-    transformers_logging.disable_progress_bar()
-    # Users can do nothing about what the libraries tell each other about their next versions.
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers|trl)\b")
-    logging.getLogger("trl").setLevel(logging.ERROR)
-    logging.getLogger("transformers").setLevel(logging.ERROR)

@@ -8,7 +8,7 @@ from pathlib import Path
 from gumshoe.errors import ConfigError
 from gumshoe.model_files import check_model_files
 from gumshoe.storage import new_folder
-from gumshoe.train.commands.train import quieten
+from gumshoe.train.model import check_tools, load_tokenizer, local_model, quieten, read_template
 
 __all__ = ["configure", "run"]
 
@@ -33,10 +33,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Writes the folder and prints where it is."""
     quieten()
-    from gumshoe.train.model import load_tokenizer
-    from gumshoe.train.starting_point import local_model
-    from gumshoe.train.template import check_tools, read_template
-
     out: Path = arguments.out
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise ConfigError(f"--out: {out} already exists: choose another folder")

@@ -84,7 +84,7 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     folder = tmp_path_factory.mktemp("tokenizer") / "model"
     code = (
         "import sys; from pathlib import Path\n"
-        "from gumshoe.train.data import conversations, load_rows\n"
+        "from gumshoe.train.rows.dataset import conversations, load_rows\n"
         "sys.path.insert(0, sys.argv[3])\n"
         "from support.train.tiny_model import make_tiny_tokenizer\n"
         "rows = list(conversations(load_rows(Path(sys.argv[1]), 'agent', 'train')))\n"

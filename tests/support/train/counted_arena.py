@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import SandboxError
-from gumshoe.train.grpo_config import GrpoConfig
+from gumshoe.train.config import GrpoConfig
 from support.train.training_rows import TOOLS, conversation
 
 __all__ = ["ARENA", "CountedArena", "config"]

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.data import conversations
-from gumshoe.train.render import Rendered, Renderer
-from gumshoe.train.sampled import NO_DRIFT, Drift
-from gumshoe.train.samples import Sample, Sampling, samples
+from gumshoe.train.rows.dataset import conversations
+from gumshoe.train.rows.render import NO_DRIFT, Drift, Rendered, Renderer
+from gumshoe.train.rows.samples import Sample, Sampling, samples
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.data import conversations
-from gumshoe.train.render import UNTRAINED, Rendered, Renderer
-from gumshoe.train.samples import Sampling, samples
+from gumshoe.train.rows.dataset import conversations
+from gumshoe.train.rows.render import UNTRAINED, Rendered, Renderer
+from gumshoe.train.rows.samples import Sampling, samples
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -1,4 +1,4 @@
-"""TRL's GRPO trainer on live episodes.
+"""Reinforcement learning with GRPO: live episodes in, a model folder out.
 
 TRL hands a batch of prompts to a `rollout_func` and takes back token ids. That function is experimental in TRL, which
 is why its minor version is pinned. Here it drives episodes, which own the limits, the nudges and the reading of calls,
@@ -10,21 +10,158 @@ or that unlock tools on the way are refused.
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from datasets import Dataset
+from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from gumshoe.errors import ConfigError
-from gumshoe.train.encoding import encode_chat
-from gumshoe.train.live import Arena, Episode, GeneratedTurn, Message, Request
+from gumshoe.train.config import GrpoConfig
+from gumshoe.train.episodes import Episode, EpisodeSource, GeneratedTurn, Message, Request, open_episodes
+from gumshoe.train.model import check_tools, load_weights, local_model, starting_tokenizer, training_template
+from gumshoe.train.rows.render import encode_chat
+from gumshoe.train.run import (
+    Outcome,
+    Picture,
+    TrainingFolder,
+    TrainResult,
+    fit,
+    render_card,
+    save_model,
+    torch_threads,
+)
+from gumshoe.train.trainer import trainer_arguments
 
-__all__ = ["LiveTrainer", "TokenRollouts", "score_functions"]
+__all__ = ["GrpoOutcome", "TokenRollouts", "train_grpo"]
 
 Tokens = list[int]
 Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrpoOutcome(Outcome):
+    """The outcome of a run: the mean reward of its first and of its last fifth."""
+
+    first: float | None
+    last: float | None
+
+
+def train_grpo(
+    config: GrpoConfig, episodes: EpisodeSource | None = None, *, resume: Path | None = None
+) -> TrainResult[GrpoOutcome]:
+    """Runs a config; a stopped run goes on from its newest checkpoint.
+
+    Args:
+        config: what to do.
+        episodes: what is played, instead of what the config names.
+        resume: checkpoint to go on from, instead of the newest.
+
+    Raises:
+        ConfigError: the config, the model or the run folder is wrong.
+        SandboxError, TaskError: an episode broke.
+    """
+    episodes = episodes or open_episodes(config.episodes)
+    if config.vllm != "off" and find_spec("vllm") is None:
+        raise ConfigError(
+            f"vllm: {config.vllm} needs vLLM in addition to TRL: pip install 'trl[vllm]', or use vllm: off"
+        )
+    folder = TrainingFolder(config)
+    if folder.done:
+        return TrainResult(folder.model, folder.log, None)
+    scores = [(f"rewards/{name}/mean", name, ":") for name in config.episodes.weights]
+    picture = Picture("reward", "reward of an episode", [("reward", "reward", "-"), *scores])
+    with torch_threads(config.threads):
+        trainer = _trainer(config, episodes)
+        outcome = _outcome(trainer, fit(trainer, folder, resume))
+        # The tokenizer as it was: TRL may have changed its own.
+        tokenizer = starting_tokenizer(config)
+        save_model(config, folder, trainer, tokenizer, _card(config, outcome), picture)
+    return TrainResult(folder.model, folder.log, outcome, _summary(folder, outcome))
+
+
+def _trainer(config: GrpoConfig, episodes: EpisodeSource) -> LiveTrainer:
+    tokenizer = starting_tokenizer(config)
+    if isinstance(tokenizer.chat_template, str):
+        check_tools(tokenizer, tokenizer.chat_template)
+    model = load_weights(local_model(config.model), config.revision)
+    weights = config.episodes.weights
+    rows = [{"prompt": episodes.opening(task), "task": task} for task in episodes.tasks]
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return LiveTrainer(
+            episodes=episodes,
+            template=training_template(tokenizer),
+            model=model,
+            args=_arguments(config, list(weights.values())),
+            reward_funcs=[_score_function(name) for name in weights],
+            train_dataset=Dataset.from_list(rows),
+            processing_class=tokenizer,
+        )
+
+
+def _arguments(config: GrpoConfig, weights: list[float]) -> GRPOConfig:
+    episodes = config.group * config.tasks_a_step
+    return GRPOConfig(
+        **trainer_arguments(config),
+        reward_weights=weights,
+        num_generations=config.group,
+        per_device_train_batch_size=config.batch,
+        gradient_accumulation_steps=episodes // config.batch,
+        num_iterations=config.iterations,
+        max_steps=config.max_steps,
+        max_completion_length=config.max_completion,
+        generation_kwargs={"max_new_tokens": config.episodes.max_tokens},
+        temperature=config.temperature,
+        lr_scheduler_type=config.schedule,
+        beta=config.beta,
+        scale_rewards=config.scale_rewards,
+        gradient_checkpointing=config.gradient_checkpointing,
+        use_vllm=config.vllm != "off",
+        vllm_mode="colocate" if config.vllm == "off" else config.vllm,
+        save_steps=config.save_every,
+        remove_unused_columns=False,
+    )
+
+
+def _outcome(trainer: LiveTrainer, seconds: float) -> GrpoOutcome:
+    rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
+    part = max(1, len(rewards) // 5)
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    return GrpoOutcome(
+        parameters=model.num_parameters(),
+        steps=trainer.state.global_step,
+        first=sum(rewards[:part]) / part if rewards else None,
+        last=sum(rewards[-part:]) / part if rewards else None,
+        seconds=seconds,
+    )
+
+
+def _summary(folder: TrainingFolder, outcome: GrpoOutcome) -> list[str]:
+    lines = [f"{outcome.steps} steps in {outcome.seconds:.0f} s"]
+    if outcome.first is not None and outcome.last is not None:
+        lines.append(f"mean reward {outcome.first:.3f} in the first fifth of them, {outcome.last:.3f} in the last")
+    return [*lines, f"model   {folder.model}", f"rewards {folder.log}, {folder.path / 'reward.svg'}"]
+
+
+def _card(config: GrpoConfig, outcome: GrpoOutcome) -> str:
+    """The text of README.md in the model folder."""
+    weights = ", ".join(f"{weight:g} x {name}" for name, weight in config.episodes.weights.items())
+    facts = [("mean reward, first fifth of the steps", outcome.first), ("mean reward, last fifth", outcome.last)]
+    paragraphs = [
+        f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
+        f"on one task. An episode is worth {weights}."
+    ]
+    title = "An info-seeking model, trained on its own episodes"
+    return render_card(config, "grpo", title, paragraphs, facts, outcome)
 
 
 @dataclass
@@ -46,24 +183,21 @@ class TokenizedEpisode:
         self.logprobs += logprobs if logprobs is not None else [0.0] * len(ids)
 
 
-def score_functions(names: Sequence[str]) -> list[Callable[..., list[float]]]:
-    """Reward functions, one for each score by its name."""
+def _score_function(name: str) -> Callable[..., list[float]]:
+    """The reward function of one score, called by its name."""
 
-    def function(name: str) -> Callable[..., list[float]]:
-        def scores(episode_scores: Sequence[dict[str, float]], **kwargs: Any) -> list[float]:
-            return [each[name] for each in episode_scores]
+    def score(episode_scores: Sequence[dict[str, float]], **kwargs: Any) -> list[float]:
+        return [scores[name] for scores in episode_scores]
 
-        scores.__name__ = name
-        return scores
-
-    return [function(name) for name in names]
+    score.__name__ = name
+    return score
 
 
 class TokenRollouts:
     """Plays batches of episodes with a model that reads and writes tokens.
 
     Args:
-        arena: the episodes.
+        episodes: where episodes are played.
         generate: turns the tokens of each conversation into the tokens of its next turn, and their log probabilities
             if the generator gives them.
         tokenizer: of the model.
@@ -71,8 +205,10 @@ class TokenRollouts:
         max_completion: maximum tokens of an episode after the prompt.
     """
 
-    def __init__(self, arena: Arena, generate: Generate, tokenizer: Any, template: str, max_completion: int) -> None:
-        self._arena = arena
+    def __init__(
+        self, episodes: EpisodeSource, generate: Generate, tokenizer: Any, template: str, max_completion: int
+    ) -> None:
+        self._episodes = episodes
         self._generate = generate
         self._tokenizer = tokenizer
         self._template = template
@@ -86,7 +222,7 @@ class TokenRollouts:
             SandboxError, TaskError: a sandbox broke.
             ConfigError: a conversation changed in other ways than growing.
         """
-        episodes = [self._arena.episode(task) for task in tasks]
+        episodes = [self._episodes.episode(task) for task in tasks]
         try:
             with ThreadPoolExecutor(max_workers=len(episodes)) as pool:
                 rows = [self._row(*begun) for begun in zip(episodes, pool.map(_begin, episodes), strict=True)]
@@ -166,17 +302,17 @@ class LiveTrainer(GRPOTrainer):
     """GRPO on live episodes.
 
     Args:
-        arena: the episodes.
+        episodes: where episodes are played.
         template: the chat template that the model was trained with.
         kwargs: those of TRL's trainer; the rows of its dataset hold `prompt` and `task`.
     """
 
-    def __init__(self, *, arena: Arena, template: str, **kwargs: Any) -> None:
+    def __init__(self, *, episodes: EpisodeSource, template: str, **kwargs: Any) -> None:
         super().__init__(rollout_func=lambda prompts, trainer: self._rollouts.play(self._tasks), **kwargs)
         assert self.max_completion_length is not None
         self._tasks: list[str] = []
         self._rollouts = TokenRollouts(
-            arena,
+            episodes,
             lambda ids: self._generate_single_turn(ids, None, {}, 1),
             self._tokenizer,
             template,

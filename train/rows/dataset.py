@@ -1,4 +1,4 @@
-"""Rows of a dataset folder, offline."""
+"""Rows of a dataset folder, read offline and checked before anything is made of them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from gumshoe.errors import DatasetError
-from gumshoe.train.rows import as_conversation, checked_row
+from gumshoe.storage import describe, parse_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["conversations", "load_rows", "some_conversations", "some_rows"]
+__all__ = ["checked_row", "conversations", "load_rows", "some_rows"]
 
 
 def load_rows(
@@ -96,14 +98,89 @@ def some_rows(rows: Dataset) -> list[Mapping[str, Any]]:
     return list(conversations(rows.select(range(0, len(rows), max(1, len(rows) // 8)))))
 
 
-def some_conversations(rows: Dataset) -> list[Mapping[str, Any]]:
-    """The same few rows, each as a conversation."""
-    return [as_conversation(row) for row in some_rows(rows)]
-
-
 def conversations(rows: Dataset) -> Iterator[Mapping[str, Any]]:
     """The rows one by one, as mappings of column to value. Raises a DatasetError that names the row by its number."""
     for number, row in enumerate(rows):
         assert isinstance(row, Mapping)
         name = f"row {number} ({row['id']})" if row.get("id") else f"row {number}"
         yield checked_row(row, name)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Function(_Part):
+    """What a call or a tool says of its function."""
+
+    name: str | None = None
+
+
+class _Call(_Part):
+    """A tool call."""
+
+    function: _Function | None = None
+
+
+class _Message(_Part):
+    """A message of a conversation."""
+
+    role: str
+    content: str | list[Any] | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Tool(_Function):
+    """A tool in the OpenAI form, with or without its outer layer."""
+
+    function: _Function | None = None
+
+
+class _Step(_Part):
+    """An entry of the step table."""
+
+    step: int
+
+
+class _Sampled(_Part):
+    """The tokens that were sampled for a message."""
+
+    message: int
+    token_ids: list[int]
+
+
+class _Columns(_Part):
+    """The columns that are read."""
+
+    messages: list[_Message] = []
+    prompt: list[_Message] = []
+    completion: list[_Message] = []
+    chosen: list[_Message] = []
+    rejected: list[_Message] = []
+    tools: list[_Tool] | None = None
+    steps: list[_Step] | None = None
+    sampled: list[_Sampled] | None = None
+
+
+_SPLIT = frozenset({"prompt", "completion", "chosen", "rejected"})
+"""Columns that hold the conversation where there are no `messages`."""
+
+
+def checked_row(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The row, with tools that are JSON text as what they say, as TRL reads them.
+
+    Raises:
+        DatasetError: a message, a tool, a step or a sampled turn is of another form; `name` is the row in the message.
+    """
+    tools = row.get("tools")
+    if isinstance(tools, str):
+        try:
+            row = {**row, "tools": parse_json(tools) if tools.strip() else None}
+        except ValueError as error:
+            raise DatasetError(f"{name} cannot be used: tools is a text that is not JSON: {error}") from None
+    unread = _SPLIT if "messages" in row else frozenset[str]()
+    try:
+        _Columns.model_validate({column: value for column, value in row.items() if column not in unread})
+    except ValidationError as error:
+        raise DatasetError(f"{name} cannot be used: {describe(error)}") from None
+    return row

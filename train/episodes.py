@@ -1,0 +1,162 @@
+"""Episodes in live sandboxes, as training sees them, and how the model that trains plays them.
+
+Training imports no environment: the config names a function (`module:function`) that makes the episodes from the
+config's section `live`, which only that function understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pydantic import JsonValue
+
+from gumshoe.errors import ConfigError
+from gumshoe.plugins import load_path
+from gumshoe.train.config import LiveSection
+from gumshoe.train.rows.render import encode_chat
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = [
+    "Episode",
+    "EpisodeSource",
+    "GeneratedTurn",
+    "Message",
+    "Request",
+    "generate_turn",
+    "open_episodes",
+    "play",
+]
+
+Message = dict[str, Any]
+
+
+class Request(Protocol):
+    """What the model is asked next, as its chat template takes it."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation so far."""
+        ...
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools that may be called, as JSON schemas."""
+        ...
+
+
+class Episode(Protocol):
+    """One episode in a sandbox of its own. It owns the limits, the nudges and what may be called."""
+
+    def next_request(self) -> Request | None:
+        """What the model is asked next; None once the episode is over."""
+        ...
+
+    def accept(self, text: str, *, cut_off: bool = False) -> None:
+        """Takes in a turn as the model wrote it; `cut_off` if it hit its length limit."""
+        ...
+
+    def scores(self) -> dict[str, float]:
+        """The scores of the episode so far, 0 to 1 each, by name."""
+        ...
+
+    def close(self) -> None:
+        """Ends the episode and its sandbox. Idempotent."""
+        ...
+
+
+class EpisodeSource(Protocol):
+    """Tasks, and episodes on them."""
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The IDs of the tasks."""
+        ...
+
+    @property
+    def scores(self) -> Sequence[str]:
+        """The names of the scores of an episode."""
+        ...
+
+    def opening(self, task: str) -> list[Message]:
+        """The messages that an episode of `task` begins with."""
+        ...
+
+    def episode(self, task: str) -> Episode:
+        """Opens an episode of `task`. The caller closes it."""
+        ...
+
+
+class GeneratedTurn(NamedTuple):
+    """What a model wrote, and whether it hit its length limit."""
+
+    text: str
+    cut_off: bool = False
+
+
+def open_episodes(section: LiveSection) -> EpisodeSource:
+    """The episodes that a config names. Raises ConfigError."""
+    make: Callable[[Mapping[str, JsonValue]], EpisodeSource] = load_path(section.environment, "environment")
+    source = make(section.live)
+    unknown = sorted(section.weights.keys() - set(source.scores))
+    if unknown:
+        known = ", ".join(sorted(source.scores))
+        raise ConfigError(f"weights: there is no score {unknown[0]!r}; the scores are {known}")
+    return source
+
+
+def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float:
+    """Plays one episode and returns its reward, the weighted sum of its scores.
+
+    Args:
+        episode: not begun yet; closed at the end.
+        write: asks the model for the next turn.
+        weights: the weight of each score that counts.
+    """
+    try:
+        while (request := episode.next_request()) is not None:
+            turn = write(request)
+            episode.accept(turn.text, cut_off=turn.cut_off)
+        scores = episode.scores()
+        return sum(weight * scores[name] for name, weight in weights.items())
+    finally:
+        episode.close()
+
+
+def generate_turn(
+    model: Any, tokenizer: PreTrainedTokenizerBase, template: str, request: Request, max_tokens: int
+) -> GeneratedTurn:
+    """The next turn, by greedy decoding, without its end token.
+
+    Args:
+        model: left in the mode (training or evaluation) that it was in.
+        tokenizer: of the model.
+        template: the chat template that is served.
+        request: the conversation so far, and the tools.
+        max_tokens: maximum number of tokens in the turn.
+    """
+    import torch
+
+    encoded = encode_chat(
+        tokenizer, template, request.messages, request.tools, add_generation_prompt=True, return_tensors="pt"
+    )
+    prompt = encoded["input_ids"].to(model.device)
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            written = model.generate(
+                input_ids=prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=max_tokens,
+                do_sample=False,
+                pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+            )
+    finally:
+        model.train(was_training)
+    ids = written[0][prompt.shape[1] :].tolist()
+    text = str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+    return GeneratedTurn(text, cut_off=not ids or ids[-1] != tokenizer.eos_token_id)
