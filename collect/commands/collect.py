@@ -24,7 +24,7 @@ from gumshoe.collect.run.progress import ProgressShow
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.config import load_config
 from gumshoe.env.sandboxes.open import choose
-from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.plugins import search_beside
 from gumshoe.protocols import Policy

@@ -13,7 +13,7 @@ from pathlib import Path
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
 from gumshoe.env.harvest.built_files import WORKSPACE
 from gumshoe.env.harvest.lock import Lock
-from gumshoe.env.tasks.content import LEFT_OUT
+from gumshoe.env.tasks.projects import LEFT_OUT
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 

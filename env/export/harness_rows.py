@@ -15,7 +15,7 @@ from typing import Any
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.diff.parse import FilePatch
 from gumshoe.env.export.harness_specs import SOURCE, HarnessSpec, harness_spec
-from gumshoe.env.tasks.columns import required, row_name
+from gumshoe.env.tasks.rows import required, row_name
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.errors import TaskError
 

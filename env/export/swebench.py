@@ -9,7 +9,7 @@ from typing import Any
 
 from gumshoe.env.export.context import context_refusal, named, write_context
 from gumshoe.env.export.harness_rows import eval_script, harness_row
-from gumshoe.env.tasks.testbed import ROOT
+from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.harness_files import named_test_files
 from gumshoe.env.verifier.launching import launch
 from gumshoe.records import Oracle, Task

@@ -20,8 +20,7 @@ from gumshoe.env.synth.make import SynthResult, make_bugs
 from gumshoe.env.synth.operators import OPERATORS
 from gumshoe.env.synth.projects import Project, copy_into_taskset, sources_of
 from gumshoe.env.synth.suite import Suite
-from gumshoe.env.tasks.content import digest_of
-from gumshoe.env.tasks.doctests import is_doctest
+from gumshoe.env.tasks.projects import digest_of, is_doctest
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task

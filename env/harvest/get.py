@@ -15,7 +15,7 @@ from gumshoe.env.harvest.pythons import interpreters
 from gumshoe.env.harvest.repository import run_git
 from gumshoe.env.harvest.sources import RequestedPackage
 from gumshoe.env.harvest.stages import StageCache, key_of
-from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import TaskError
 
 __all__ = ["Got", "get_source"]

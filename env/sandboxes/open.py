@@ -19,7 +19,7 @@ from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.env.sandboxes.python_mounts import distribution_paths
 from gumshoe.env.sandboxes.staging import stage
-from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pathspec
 
 from gumshoe.env.synth.suite import Suite
-from gumshoe.env.tasks.content import check_name
-from gumshoe.env.tasks.projects import CASEBOOK, casebook_projects, test_files
+from gumshoe.env.tasks.projects import CASEBOOK, casebook_projects, check_name, test_files
 from gumshoe.errors import TaskError
 from gumshoe.storage import new_folder, read_bounded
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.content import workspace_from_folder
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
+from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import describe, read_bounded

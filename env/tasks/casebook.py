@@ -6,6 +6,7 @@ patch is its reverse.
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from pydantic import Field
@@ -13,14 +14,13 @@ from pydantic import Field
 from gumshoe.config import Config, load_config
 from gumshoe.env.diff import apply_patch, make_patch
 from gumshoe.env.diff.apply import source_paths
-from gumshoe.env.tasks.content import workspace_from_folder
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.projects import CASEBOOK, test_files
+from gumshoe.env.tasks.projects import CASEBOOK, test_files, workspace_from_folder
+from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Limits, Oracle, Task
 from gumshoe.storage import read_bounded
 
-__all__ = ["CaseFile", "load_case", "load_casebook"]
+__all__ = ["CaseFile", "is_built_in", "load_case", "load_casebook"]
 
 ENTRYPOINT = ("python", "-m", "pytest", "-q")
 MAX_PATCH_BYTES = 1 << 20
@@ -94,3 +94,48 @@ def _bug(patch_file: Path, repo: Path) -> dict[str, tuple[str | None, str | None
 
 def _encoded(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
+
+
+def is_built_in(task: Task, oracle: Oracle | None = None) -> bool:
+    """Whether all that running this task starts comes with Gumshoe.
+
+    That is a case of the casebook as it is bundled, or its clean project: the same folder, overlay and commands, and,
+    where an oracle is given, the same answer. Ids, sources and tags prove nothing: whoever wrote a task set chose them.
+    What the agent is told and shown, and its limits, may differ. A synthetic bug of a bundled project does not count,
+    as the file that it is read from could hold anything.
+    """
+    folder = _case_folder(task.workspace.path)
+    if folder is None:
+        return False
+    case, answer = _cached_case(folder)
+    spec, own = task.workspace, case.workspace
+    same_place = spec.model_copy(update={"path": own.path, "content": own.content})
+    return (
+        same_place in (own, own.model_copy(update={"overlay": {}}))
+        and _commands(task) == _commands(case)
+        and (oracle is None or not _has_code(oracle) or _is_same(oracle, answer))
+    )
+
+
+def _case_folder(path: str | None) -> Path | None:
+    """The folder of the bundled case whose project this is."""
+    if path is None:
+        return None
+    project = Path(path).resolve()
+    bundled = project.name == "repo" and project.parent.parent == CASEBOOK and (project.parent / "case.yaml").is_file()
+    return project.parent if bundled else None
+
+
+_cached_case = functools.cache(load_case)
+
+
+def _commands(task: Task) -> tuple[object, ...]:
+    return task.entrypoint, task.debug_entrypoint, task.setup
+
+
+def _is_same(oracle: Oracle, answer: Oracle) -> bool:
+    return oracle.model_copy(update={"falsifiable": answer.falsifiable}) == answer
+
+
+def _has_code(oracle: Oracle) -> bool:
+    return bool(oracle.gold_patch or oracle.test_patch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,14 +16,13 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch, parse_patch
-from gumshoe.env.tasks.content import workspace_from_folder
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.scripts import test_command
+from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.storage import describe, read_bounded
 
-__all__ = ["load_bugsinpy", "load_pyter", "load_quixbugs"]
+__all__ = ["command_of", "load_bugsinpy", "load_pyter", "load_quixbugs"]
 
 MAX_BYTES = 4 << 20
 LIMITS = Limits(command_timeout_s=600)
@@ -229,10 +229,43 @@ def _entry(
 
 
 def _command(name: str, script: Path) -> tuple[str, ...]:
-    command = test_command(_text(script))
+    command = command_of(_text(script))
     if not command:
         raise TaskError(f"task {name}: {script} runs nothing")
     return command
+
+
+def command_of(script: str) -> tuple[str, ...]:
+    """The command that a script of test commands stands for: its lines as one run of pytest or unittest, else a shell.
+
+    unittest is made to list its tests, and their outcomes are read from that list. An empty script is an empty command.
+    """
+    commands = [_plain(words) for line in script.splitlines() if (words := _words(line))]
+    kinds = {command[:3] for command in commands}
+    if kinds <= {("python", "-m", "pytest")} or kinds <= {("python", "-m", "unittest")}:
+        arguments = (word for command in commands for word in command[3:])
+        kept = dict.fromkeys(word for word in arguments if word not in ("-q", "--quiet"))
+        flags = ("-q",) if kinds == {("python", "-m", "pytest")} else ("-v",)
+        return (*kinds.pop(), *flags, *kept) if kinds else ()
+    return ("sh", "-ec", script.strip())
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()
+
+
+def _plain(words: list[str]) -> tuple[str, ...]:
+    """The command with the interpreter and the runner under their usual names."""
+    while words[0] in ("poetry", "run") and len(words) > 1:
+        words = words[1:]
+    if words[0] in ("pytest", "py.test"):
+        return ("python", "-m", "pytest", *words[1:])
+    if words[0] in ("python", "python3") and words[1:2] == ["-m"] and words[2:3] and words[2] in ("pytest", "py.test"):
+        return ("python", "-m", "pytest", *words[3:])
+    return ("python", *words[1:]) if words[0] == "python3" else tuple(words)
 
 
 def _text(file: Path) -> str:

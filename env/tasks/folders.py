@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from gumshoe.env.tasks.content import workspace_from_folder
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
+from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 

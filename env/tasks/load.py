@@ -12,13 +12,12 @@ from typing import Any
 from gumshoe.env.tasks.aider import load_aider
 from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
-from gumshoe.env.tasks.content import digest_of
-from gumshoe.env.tasks.entries import OnError, refuse
 from gumshoe.env.tasks.folders import load_local, load_nightmare
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.tasks.r2egym import load_r2egym
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.swesmith import load_swesmith
-from gumshoe.env.tasks.taskset import is_taskset, load_taskset
+from gumshoe.env.tasks.taskset import OnError, is_taskset, load_taskset, refuse
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in

@@ -1,19 +1,40 @@
-"""Projects that tasks are made from, and how a stored task names them so that it is read on any machine.
+"""Projects that tasks are made from: how a stored task names one, a digest of what it holds, and its tests.
 
-Stored as `casebook:<name>`, or as a path relative to the folder of the task set; in memory always an absolute path.
+A project is stored as `casebook:<name>`, or as a path relative to the folder of the task set, so that a task is read on
+any machine; in memory it is always an absolute path.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from gumshoe.errors import TaskError
+from gumshoe.records import WorkspaceSpec
 
-__all__ = ["CASEBOOK", "casebook_projects", "resolve_project", "test_files"]
+__all__ = [
+    "CASEBOOK",
+    "LEFT_OUT",
+    "MAX_FOLDER_BYTES",
+    "casebook_projects",
+    "check_name",
+    "digest_of",
+    "is_doctest",
+    "resolve_project",
+    "test_files",
+    "workspace_from_folder",
+]
 
 CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
 SCHEME = "casebook:"
 TEST_FILES = ("test_*.py", "*_test.py", "*_tests.py", "test.py", "tests.py")
+# As in staging: never copied into a sandbox, so no part of the task.
+LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+MAX_FOLDER_BYTES = 2 << 30
+BLOCK_BYTES = 1 << 20
 
 
 def casebook_projects() -> dict[str, Path]:
@@ -41,3 +62,81 @@ def resolve_project(stored: str, folder: Path) -> Path:
 def test_files(project: Path) -> list[Path]:
     """The files with names that pytest collects by default, or that projects commonly tell it to, sorted."""
     return sorted(path for pattern in TEST_FILES for path in project.rglob(pattern) if path.is_file())
+
+
+def is_doctest(test: str) -> bool:
+    """Whether a test's id is that of a doctest in a module.
+
+    pytest names it after the object: `shop/cart.py::shop.cart.Cart.add`; from inside a `src` folder the module's
+    name begins later, so any tail of the path counts.
+    """
+    path, _, name = test.partition("::")
+    if not path.endswith(".py") or "::" in name:
+        return False
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    tails = (".".join(parts[start:]) for start in range(len(parts)))
+    return any(name == tail or name.startswith(f"{tail}.") for tail in tails)
+
+
+def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
+    """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
+
+    Caches and git's own folder do not count. Raises TaskError when something cannot be read, when the folder's own name
+    cannot be part of a task, or when the files hold more than `limit` bytes together: what is hashed here is copied
+    into a sandbox later.
+    """
+    check_name(folder)
+    digest = hashlib.sha256()
+    left = limit
+    try:
+        for path in _entries(folder):
+            left -= 0 if path.is_symlink() else path.stat().st_size
+            if left < 0:
+                raise TaskError(f"{folder} holds more than {limit >> 20} MiB with {path.name}: move data elsewhere")
+            for size, blocks in _facts(path, folder):
+                digest.update(b"%d:" % size)
+                for block in blocks:
+                    digest.update(block)
+    except OSError as error:
+        raise TaskError(f"{folder} cannot be read: {error}") from None
+    return digest.hexdigest()
+
+
+def check_name(folder: Path) -> None:
+    """Raises TaskError for a folder that a task cannot name, since it does not read as text here."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        why = f"the name is not {sys.getfilesystemencoding()} text: rename the folder, or set LC_ALL to a UTF-8 locale"
+        raise TaskError(f"{folder} cannot be read: {why}") from None
+
+
+def workspace_from_folder(folder: Path, overlay: dict[str, str | None] | None = None) -> WorkspaceSpec:
+    """The workspace that copies `folder`. Raises TaskError as `digest_of` does."""
+    return WorkspaceSpec(path=str(folder), content=digest_of(folder), overlay=overlay or {})
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    """Files and links below `folder`; no sockets and the like, which are not copied into sandboxes either."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        links = [name for name in folders if Path(parent, name).is_symlink()]
+        for name in sorted([*links, *(name for name in files if not name.endswith(".pyc"))]):
+            path = Path(parent, name)
+            if path.is_symlink() or path.is_file():
+                yield path
+
+
+def _facts(path: Path, folder: Path) -> Iterator[tuple[int, Iterator[bytes]]]:
+    """What one entry adds: parts, each with its size in bytes."""
+    name = os.fsencode(path.relative_to(folder).as_posix())
+    if path.is_symlink():
+        parts = (b"link", name, os.fsencode(path.readlink()))
+    else:
+        facts = path.stat()
+        parts = (b"program" if facts.st_mode & 0o100 else b"file", name)
+    for part in parts:
+        yield len(part), iter((part,))
+    if not path.is_symlink():
+        with path.open("rb") as file:
+            yield path.stat().st_size, iter(lambda: file.read(BLOCK_BYTES), b"")

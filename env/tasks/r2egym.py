@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.benchmark_rows import read_rows
-from gumshoe.env.tasks.columns import Row, json_value, required, row_name
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.testbed import ROOT, script
+from gumshoe.env.tasks.rows import ROOT, Row, json_value, load_instances, required, row_name, script
+from gumshoe.env.tasks.taskset import OnError, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
@@ -58,10 +56,7 @@ def load_r2egym(
     Raises:
         TaskError: the source cannot be read, or a row lacks a column or holds something else there.
     """
-    if regime not in ("issue", "debug"):
-        raise TaskError(f"no regime {regime!r}: give issue or debug")
-    rows = enumerate(read_rows(path, split), 1)
-    return load_entries(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug"), on_error)
+    return load_instances(path, split, regime, _instance, on_error)
 
 
 def grading_r2egym(task: Task) -> Task:

@@ -11,19 +11,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from gumshoe.env.diff import parse_patch
-from gumshoe.env.tasks.benchmark_rows import read_rows
-from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script, test_files, test_targets
+from gumshoe.env.tasks.rows import (
+    ACTIVATE,
+    PYTEST,
+    ROOT,
+    Row,
+    apply_command,
+    load_instances,
+    required,
+    row_name,
+    script,
+    test_files,
+    test_ids,
+    test_targets,
+)
+from gumshoe.env.tasks.taskset import OnError, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["grading_swebench", "image_of", "load_swebench"]
 
-Regime = Literal["debug", "issue"]
 SETS = {
     "lite": "SWE-bench/SWE-bench_Lite",
     "verified": "SWE-bench/SWE-bench_Verified",
@@ -50,10 +59,7 @@ def load_swebench(
     Raises:
         TaskError: the source cannot be read, or a row lacks a column or holds something else there.
     """
-    if regime not in ("issue", "debug"):
-        raise TaskError(f"no regime {regime!r}: give issue or debug")
-    rows = read_rows(SETS.get(str(path), path), split)
-    return load_entries(enumerate(rows, 1), lambda entry: _instance(entry[1], entry[0], regime), on_error)
+    return load_instances(SETS.get(str(path), path), split, regime, _instance, on_error)
 
 
 def image_of(instance_id: str) -> str:
@@ -67,7 +73,7 @@ def grading_swebench(task: Task, oracle: Oracle) -> Task:
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})
 
 
-def _instance(row: Row, number: int, regime: Regime) -> tuple[Task, Oracle]:
+def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     where = row_name(row, number)
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     test_patch: str = row["test_patch"]
@@ -76,7 +82,6 @@ def _instance(row: Row, number: int, regime: Regime) -> tuple[Task, Oracle]:
         parse_patch(row["patch"])
     except TaskError as error:
         raise TaskError(f"{where}: {error}") from None
-    debug = regime == "debug"
     task = Task(
         id=row["instance_id"],
         source="swebench",
@@ -88,7 +93,7 @@ def _instance(row: Row, number: int, regime: Regime) -> tuple[Task, Oracle]:
         setup=(script(apply_command(test_patch)),) if debug and test_patch else (),
         readonly=tuple(f"/{path}" for path in test_targets(test_patch)) if debug else (),
         limits=Limits(command_timeout_s=TIMEOUT_S),
-        regime=regime,
+        regime="debug" if debug else "issue",
         tags={"project": row["repo"], "version": str(row.get("version") or ""), "base_commit": row["base_commit"]},
     )
     oracle = Oracle(

@@ -9,17 +9,26 @@ The rows.jsonl that `gumshoe synth` writes can be read too: its rows name a proj
 
 from __future__ import annotations
 
+import functools
 import shlex
 from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, reverse_patch
 from gumshoe.env.diff.apply import source_paths
-from gumshoe.env.tasks.benchmark_rows import read_rows
-from gumshoe.env.tasks.columns import Row, required, row_name, test_ids
-from gumshoe.env.tasks.content import workspace_from_folder
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.projects import resolve_project
-from gumshoe.env.tasks.testbed import ACTIVATE, PYTEST, ROOT, apply_command, script
+from gumshoe.env.tasks.projects import resolve_project, workspace_from_folder
+from gumshoe.env.tasks.rows import (
+    ACTIVATE,
+    PYTEST,
+    ROOT,
+    Row,
+    apply_command,
+    load_instances,
+    required,
+    row_name,
+    script,
+    test_ids,
+)
+from gumshoe.env.tasks.taskset import OnError, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
@@ -53,11 +62,8 @@ def load_swesmith(
     Raises:
         TaskError: the source cannot be read, or a row lacks a column or holds something else there.
     """
-    if regime not in ("issue", "debug"):
-        raise TaskError(f"no regime {regime!r}: give issue or debug")
-    folder = Path(path).resolve().parent
-    rows = enumerate(read_rows(path, split), 1)
-    return load_entries(rows, lambda entry: _instance(entry[1], entry[0], regime == "debug", folder), on_error)
+    make = functools.partial(_instance, folder=Path(path).resolve().parent)
+    return load_instances(path, split, regime, make, on_error)
 
 
 def grading_swesmith(task: Task, oracle: Oracle) -> Task:

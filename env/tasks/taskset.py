@@ -1,28 +1,61 @@
-"""A task set on disk: a folder with `tasks.jsonl` and, separately, `oracles.jsonl`, one record per line.
+"""Lists of tasks: read entry by entry, and stored as a task set.
 
-Two files, so that handing someone the tasks does not hand them the answers. Workspaces are named in a way that
-another machine can resolve (see `projects`).
+A task set is a folder with `tasks.jsonl` and, separately, `oracles.jsonl`, one record per line: handing someone the
+tasks does not hand them the answers. Workspaces are named in a way that another machine can resolve (see `projects`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from gumshoe.env.tasks.content import digest_of
-from gumshoe.env.tasks.entries import OnError, load_entries, refuse
-from gumshoe.env.tasks.projects import resolve_project
+from pydantic import ValidationError
+
+from gumshoe.env.tasks.projects import digest_of, resolve_project
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
-from gumshoe.storage import read_records, write_jsonl
+from gumshoe.storage import describe, read_records, write_jsonl
 
-__all__ = ["ORACLES", "TASKS", "is_taskset", "keep_falsifiable", "load_taskset", "write_taskset"]
+__all__ = [
+    "ORACLES",
+    "TASKS",
+    "OnError",
+    "is_taskset",
+    "keep_falsifiable",
+    "load_entries",
+    "load_taskset",
+    "refuse",
+    "write_taskset",
+]
 
 TASKS = "tasks.jsonl"
 ORACLES = "oracles.jsonl"
 
+EntryT = TypeVar("EntryT")
 RecordT = TypeVar("RecordT", bound=Record)
+OnError = Callable[[TaskError], None]
+"""Told of an entry that is not a task; loading goes on with the others unless it raises."""
+
+
+def refuse(error: TaskError) -> None:
+    """Ends the loading at the first entry that is broken."""
+    raise error
+
+
+def load_entries(
+    entries: Iterable[EntryT], make: Callable[[EntryT], tuple[Task, Oracle]], on_error: OnError
+) -> list[tuple[Task, Oracle]]:
+    """What `make` makes of the entries; its TaskErrors, and values that no task can have, go to `on_error`."""
+    made: list[tuple[Task, Oracle]] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            made.append(make(entry))
+        except TaskError as error:
+            on_error(error)
+        except ValidationError as error:
+            on_error(TaskError(f"entry {number} is not a task: {describe(error)}"))
+    return made
 
 
 def is_taskset(folder: Path) -> bool:

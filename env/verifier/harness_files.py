@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from gumshoe.env.tasks.doctests import is_doctest
+from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.records import Oracle
 
 __all__ = [

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.verifier.judge import UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.original import verified_task
 from gumshoe.env.verifier.proof import SAMPLE, Proof, prove

@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) -> int:
-    from gumshoe.env.tasks.benchmark_rows import read_rows
+    from gumshoe.env.tasks.rows import read_rows
     from gumshoe.eval.swebench import run_harness
 
     report = run_harness(

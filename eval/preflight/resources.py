@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import choose
-from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Pair
 from gumshoe.eval.preflight.faults import Faults

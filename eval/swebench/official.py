@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.export.harness_rows import harness_rows
-from gumshoe.env.tasks.benchmark_rows import read_rows
+from gumshoe.env.tasks.rows import read_rows
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import Result

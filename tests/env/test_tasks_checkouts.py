@@ -11,7 +11,7 @@ import pytest
 from gumshoe.env.diff import apply_patch, gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.scripts import test_command as command_of
+from gumshoe.env.tasks.checkouts import command_of
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task

@@ -12,7 +12,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, make_patch
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.verifier.judge import NamedOutcomes
 from gumshoe.errors import TaskError
 from gumshoe.records import TestOutcome

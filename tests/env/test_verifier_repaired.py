@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.proof import Proof
 from gumshoe.env.verifier.repaired import RepairedRuns

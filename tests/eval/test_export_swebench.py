@@ -13,7 +13,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.benchmark_rows import read_rows
+from gumshoe.env.tasks.rows import read_rows
 from gumshoe.eval.swebench import Prediction, run_harness
 
 BASE = "gumshoe-python:latest"

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.env.harvest.archives import copy_tree
 from gumshoe.env.synth.projects import copy_into_taskset, find_projects, sources_of
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.content import digest_of
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import TaskError
 
 

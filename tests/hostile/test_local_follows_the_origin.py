@@ -15,7 +15,7 @@ from gumshoe.env.harvest.config import BaselineConfig
 from gumshoe.env.synth.suite import Suite
 from gumshoe.env.synth.verify import ProjectVerifier
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.built_in import is_built_in
+from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.verifier import grade, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import ConfigError

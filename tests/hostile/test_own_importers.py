@@ -8,7 +8,7 @@ import pytest
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task

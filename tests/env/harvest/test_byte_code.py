@@ -18,7 +18,7 @@ from gumshoe.env.harvest.environment import build_environment
 from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
-from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.records import Oracle, Task
 

@@ -12,7 +12,7 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.harvest.config import BuildConfig
 from gumshoe.env.harvest.environment import build_environment
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
-from gumshoe.env.tasks.content import workspace_from_folder
+from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Task, TestRun
 from support.sandboxes.warm_sandboxes import fill_pools, servers_in

@@ -26,7 +26,7 @@ from gumshoe.env.harvest.pythons import choose_python, interpreters
 from gumshoe.env.harvest.requirements import test_requirements as requirements_of
 from gumshoe.env.harvest.sources import parse_sources
 from gumshoe.env.harvest.splits import families, heldout_packages
-from gumshoe.env.tasks.doctests import is_doctest
+from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import ConfigError, TaskError
 
 

@@ -1,0 +1,162 @@
+"""Published rows: read from a file or a hub, checked column by column, and what their images have in common.
+
+The images of SWE-bench and of the sets that follow it hold the repository in /testbed, with its environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.diff import parse_patch
+from gumshoe.env.tasks.taskset import OnError, load_entries
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+from gumshoe.storage import parse_json, read_json, read_jsonl
+
+__all__ = [
+    "ACTIVATE",
+    "PYTEST",
+    "ROOT",
+    "Row",
+    "apply_command",
+    "json_value",
+    "load_instances",
+    "read_rows",
+    "required",
+    "row_name",
+    "script",
+    "test_files",
+    "test_ids",
+    "test_targets",
+]
+
+Row = Mapping[str, Any]
+
+ROOT = "/testbed"
+# The environment `testbed` where there is one, else what conda activates by itself, else what the image sets.
+ACTIVATE = """\
+if [ -f /opt/miniconda3/bin/activate ]; then
+  source /opt/miniconda3/bin/activate
+  if [ -d /opt/miniconda3/envs/testbed ]; then conda activate testbed; fi
+fi
+"""
+PYTEST = ("python", "-m", "pytest", "-q")
+
+
+def read_rows(path: str | Path, split: str = "test") -> list[Row]:
+    """The rows of a file, or of split `split` of the hub's dataset of that name. Raises TaskError."""
+    file = Path(path)
+    if file.is_file():
+        return list(_checked(_from_file(file), file))
+    if file.exists():
+        raise TaskError(f"{path} is a folder: give a .jsonl, .json or .parquet file, or the name of a dataset")
+    if file.suffix in {".jsonl", ".json", ".parquet"}:
+        raise TaskError(f"no file {path}")
+    return _from_hub(str(path), split)
+
+
+def _from_file(file: Path) -> Iterable[Any]:
+    try:
+        if file.suffix == ".parquet":
+            import pyarrow.parquet
+
+            return pyarrow.parquet.read_table(file).to_pylist()
+        if file.suffix == ".json":
+            rows = read_json(file, error=TaskError)
+            return list(rows.values()) if isinstance(rows, dict) else rows if isinstance(rows, list) else [rows]
+        return [row for _, row in read_jsonl(file, error=TaskError)]
+    except (OSError, ValueError) as error:
+        raise TaskError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
+
+
+def _checked(rows: Iterable[Any], file: Path) -> Iterator[Row]:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise TaskError(f"{file}: row {number} is not a mapping of columns to values")
+        yield row
+
+
+def _from_hub(name: str, split: str) -> list[Row]:
+    import datasets
+    from datasets.exceptions import DatasetsError
+
+    try:
+        loaded = datasets.load_dataset(name, split=split)
+    except (OSError, ValueError, DatasetsError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise TaskError(f"no file and no dataset {name!r} with split {split!r}: {first}") from None
+    return [dict(row) for row in loaded if isinstance(row, dict)]
+
+
+def load_instances(
+    path: str | Path,
+    split: str,
+    regime: str,
+    make: Callable[[Row, int, bool], tuple[Task, Oracle]],
+    on_error: OnError,
+) -> list[tuple[Task, Oracle]]:
+    """What `make` makes of each row, its number from 1, and whether the regime is `debug`. Raises TaskError."""
+    if regime not in ("issue", "debug"):
+        raise TaskError(f"no regime {regime!r}: give issue or debug")
+    rows = enumerate(read_rows(path, split), 1)
+    return load_entries(rows, lambda entry: make(entry[1], entry[0], regime == "debug"), on_error)
+
+
+def row_name(row: Row, number: int, column: str = "instance_id") -> str:
+    """What a row is called in messages: its task, or its number where it does not say."""
+    name = row.get(column)
+    return f"task {name}" if isinstance(name, str) and name else f"row {number}"
+
+
+def required(row: Row, columns: Sequence[str], where: str, *, texts: Sequence[str] = ()) -> None:
+    """Raises TaskError where one of `columns` is missing, or one of `texts` among them is not a string."""
+    missing = [column for column in columns if row.get(column) is None]
+    if missing:
+        raise TaskError(f"{where}: column {missing[0]} is missing")
+    wrong = [column for column in texts if not isinstance(row[column], str)]
+    if wrong:
+        raise TaskError(f"{where}: column {wrong[0]} is not a string")
+
+
+def json_value(row: Row, column: str, where: str, kind: str) -> Any:
+    """A value that may be stored as JSON in a string. `kind` is what it should be, for the message."""
+    value = row[column]
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError as error:
+        raise TaskError(f"{where}: column {column} is not {kind}: {error}") from None
+
+
+def test_ids(row: Row, column: str, where: str) -> tuple[str, ...]:
+    """A list of test ids; the classic schema of SWE-bench keeps it as JSON in a string. Raises TaskError."""
+    value = json_value(row, column, where, "a JSON list")
+    if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
+        raise TaskError(f"{where}: column {column} is not a list of test ids")
+    return tuple(value)
+
+
+def script(*lines: str) -> tuple[str, ...]:
+    """A setup command of several lines that ends at the first one that fails."""
+    return ("bash", "-ec", "\n".join(lines))
+
+
+def apply_command(patch: str) -> str:
+    """A script line that applies a patch, which it contains."""
+    end = f"END_{hashlib.sha256(patch.encode()).hexdigest()[:16]}"
+    text = patch if patch.endswith("\n") else f"{patch}\n"
+    return f"git -c safe.directory='*' apply --whitespace=nowarn - <<'{end}'\n{text}{end}"
+
+
+def test_targets(patch: str) -> list[str]:
+    """The files that a test patch touches and that are in the repository once it is applied."""
+    return list(dict.fromkeys(file.target for file in parse_patch(patch) if file.target is not None))
+
+
+def test_files(patch: str) -> list[str]:
+    """Those of the `test_targets` that can be run."""
+    return [path for path in test_targets(patch) if path.endswith(".py")]
