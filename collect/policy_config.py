@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue
 
-from gumshoe.config import Config
+from gumshoe.config import Config, WebAddress
 from gumshoe.records import Usage
-from gumshoe.web_address import WebAddress
 
 __all__ = [
     "AnthropicConfig",

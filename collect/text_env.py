@@ -16,11 +16,11 @@ from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.agent import Agent, make_agent
 from gumshoe.collect.episode.episode import NOT_RUN, Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
-from gumshoe.control_tokens import escape
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.spaces import MAX_TEXT, AnyText
 from gumshoe.errors import SandboxError
 from gumshoe.records import Completion, Observation, StopReason
+from gumshoe.text import escape
 from gumshoe.tools.text_calls import describe_tools
 
 __all__ = ["TextWrapper"]
@@ -35,7 +35,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     The first observation is the problem statement, with the tools and how to call them before it. `info` holds `stop`,
     `observations` (the `Observation` records of the calls that were run), `observation` (the last of them, if there is
-    one) and, once a report has been made, `context_pack`. Texts are escaped (see `gumshoe.control_tokens`), so that a
+    one) and, once a report has been made, `context_pack`. Texts are escaped (see `gumshoe.text`), so that a
     model's tokenizer finds no control token in them; the records in `info` are as they are.
 
     Args:

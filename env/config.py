@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from gumshoe.config import Config
-from gumshoe.sandbox_kinds import SandboxKind
+from gumshoe.protocols import SandboxKind
 
 __all__ = ["PullPolicy", "SandboxConfig"]
 

@@ -10,9 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig, RayConfig, TasksConfig
 from gumshoe.collect.policy_config import PolicyConfig
-from gumshoe.config import Config
+from gumshoe.config import Config, WebAddress
 from gumshoe.env.config import SandboxConfig
-from gumshoe.web_address import WebAddress
 
 __all__ = [
     "AnswersConfig",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.factories import open_factories
-from gumshoe.config import dump_config
+from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Packs, Pair, Solution, Solver
 from gumshoe.eval.config import EvalConfig
@@ -20,7 +20,6 @@ from gumshoe.eval.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions
-from gumshoe.run_owner import RUN_CONFIG, earlier_config
 from gumshoe.storage import write_atomic, write_jsonl
 from gumshoe.tools.text import plural
 

@@ -15,9 +15,9 @@ from pydantic import Field, JsonValue
 
 from gumshoe import __version__
 from gumshoe.collect.episode.conversation import read_turn
-from gumshoe.control_tokens import escape
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
+from gumshoe.text import escape
 
 __all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]
 

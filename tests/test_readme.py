@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import COMMANDS
+from gumshoe.commands.config import CONFIGS, config_model
 from gumshoe.config import Config, load_config
-from gumshoe.reference import CONFIGS, config_model
 
 ROOT = Path(__file__).parents[1]
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gumshoe.cli import main
-from gumshoe.reference import CONFIGS, config_keys, config_model
+from gumshoe.commands.config import CONFIGS, config_keys, config_model
 
 BUNDLED = Path(__file__).parent.parent / "configs"
 

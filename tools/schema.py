@@ -17,7 +17,7 @@ from docstring_parser import parse as parse_docstring
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from gumshoe.errors import ToolFailure
-from gumshoe.surrogates import clean_json
+from gumshoe.text import clean_json
 
 __all__ = ["CallSignature", "Parameter", "compact_schema", "read_signature"]
 

@@ -23,7 +23,7 @@ from typing import Any
 import json_repair
 
 from gumshoe.records import ToolCall, ToolSchema
-from gumshoe.surrogates import clean, clean_json
+from gumshoe.text import clean, clean_json
 from gumshoe.tools.text import FENCE
 
 __all__ = ["TAG", "bare_name", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]

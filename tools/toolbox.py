@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Tool, Workspace
 from gumshoe.records import Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
-from gumshoe.surrogates import clean, clean_json
+from gumshoe.text import clean, clean_json
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.mcp_tools import ToolServer
 from gumshoe.tools.text import TEXT_LIMIT, cut

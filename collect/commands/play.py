@@ -40,7 +40,7 @@ Nothing is saved; the patch is printed at the end. Without a terminal, commands 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+    from gumshoe.protocols import SANDBOX_KINDS
 
     parser.epilog = EPILOG
     parser.add_argument("task", metavar="TASK", help="id in the casebook, SOURCE:ID, or a source with one task")

@@ -32,7 +32,7 @@ when its episode began. Exit code 1 if a finding is contradicted.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+    from gumshoe.protocols import SANDBOX_KINDS
 
     parser.epilog = EPILOG
     parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")

@@ -30,11 +30,10 @@ from pydantic import ValidationError
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.data.tree import Node, node_of
-from gumshoe.config import dump_config
+from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.locks import is_locked, take_lock
 from gumshoe.records import StopReason, Trajectory
-from gumshoe.run_owner import RUN_CONFIG, earlier_config
 from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
 
 __all__ = [

@@ -17,7 +17,7 @@ from gumshoe.console import Console
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
-from gumshoe.standard_streams import visible
+from gumshoe.text import visible
 from gumshoe.tools.typed_calls import line_parameter, parse_command
 
 __all__ = ["WORDS", "Game", "patch_text", "shown"]

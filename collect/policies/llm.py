@@ -15,9 +15,8 @@ from typing import Literal
 from pydantic import Field, JsonValue, SecretStr
 
 from gumshoe.collect.policy_config import ApiVersion, ModelConfig, PolicyConfig, Prices
-from gumshoe.config import Config, load_config, validate
+from gumshoe.config import Config, WebAddress, load_config, validate
 from gumshoe.errors import ConfigError
-from gumshoe.web_address import WebAddress
 
 __all__ = ["TEMPLATE", "LLMEntry", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from gumshoe.cli import COMMANDS, make_parser
-from gumshoe.reference import CONFIGS, as_markdown, config_keys, config_model
+from gumshoe.commands.config import CONFIGS, as_markdown, config_keys, config_model
 
 WIDTH = "100"
 

@@ -46,7 +46,7 @@ nothing: if a line of its files is damaged, the whole set is refused.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
-    from gumshoe.sandbox_kinds import SANDBOX_KINDS
+    from gumshoe.protocols import SANDBOX_KINDS
 
     parser.epilog = EXAMPLES
     actions = parser.add_subparsers(dest="action", metavar="list|show|check|export", required=True)

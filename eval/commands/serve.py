@@ -8,10 +8,9 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from gumshoe.config import apply_overrides, validate
+from gumshoe.config import apply_overrides, validate, web_address
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import ServeConfig
-from gumshoe.web_address import web_address
 
 __all__ = ["configure", "run"]
 

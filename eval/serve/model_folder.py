@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import ServeError
-from gumshoe.model_files import check_model_files
+from gumshoe.storage import check_model_files
 
 __all__ = ["check_model_folder", "is_in_bfloat16", "lay_out_for_transformers"]
 

@@ -9,29 +9,36 @@ or with all that are known there.
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.storage import read_bounded
 
 __all__ = [
+    "RUN_CONFIG",
     "Config",
     "ConfigT",
+    "WebAddress",
     "apply_overrides",
     "config_hash",
     "dump_config",
+    "earlier_config",
     "find_config",
     "load_config",
     "parse_yaml",
     "read_yaml",
     "validate",
+    "web_address",
 ]
 
 NEAR = 0.6
@@ -41,6 +48,9 @@ BUNDLED = Path(__file__).parent / "configs"
 """The configs that are part of the package."""
 
 MAX_YAML_BYTES = 1 << 20
+
+RUN_CONFIG = "config.yaml"
+"""The file in a run folder that holds the config of the run."""
 
 
 class Config(BaseModel):
@@ -231,3 +241,62 @@ def dump_config(config: BaseModel) -> str:
 def config_hash(config: BaseModel) -> str:
     """SHA-256 (hex) of the config's canonical JSON."""
     return hashlib.sha256(config.model_dump_json().encode()).hexdigest()
+
+
+def earlier_config(folder: Path, model: type[BaseModel], command: str) -> dict[str, Any] | None:
+    """The config in a run folder, which says what command the run is of; None if there is none.
+
+    Args:
+        folder: the run folder, which may be missing.
+        model: the command's config. One that lacks a key that this one needs is of another command, not of another
+            version.
+        command: its name.
+
+    Raises:
+        ConfigError: the folder belongs to another command.
+        DatasetError: the config cannot be read.
+    """
+    place = folder / RUN_CONFIG
+    if not place.exists():
+        return None
+    try:
+        earlier = read_yaml(place)
+    except ConfigError as error:
+        raise DatasetError(f"{place} cannot be read: {error}") from None
+    lacking = [name for name, field in model.model_fields.items() if field.is_required() and name not in earlier]
+    if lacking:
+        raise ConfigError(
+            f"{folder} belongs to a run of another command: its {RUN_CONFIG} has no {lacking[0]}, which gumshoe "
+            f"{command} needs; choose another folder"
+        )
+    return earlier
+
+
+def web_address(text: str) -> str:
+    """The address, as it is. Raises argparse.ArgumentTypeError, in one line, if no request can be sent to it."""
+    mistake = _mistake(text)
+    if mistake is not None:
+        raise argparse.ArgumentTypeError(f"{text!r} {mistake}")
+    return text
+
+
+def _mistake(text: str) -> str | None:
+    if not text.lower().startswith(("http://", "https://")):
+        return "is not the address of a server: begin it with http:// or https://"
+    try:
+        parts = urlsplit(text)
+        named = bool(parts.hostname) and parts.port != 0 and text.isprintable() and " " not in text
+    except ValueError:  # The port is not a number, or the brackets of an IPv6 address do not match.
+        named = False
+    return None if named else "is not the address of a server: write it like http://127.0.0.1:8000/v1"
+
+
+def _checked(text: str) -> str:
+    mistake = _mistake(text)
+    if mistake is not None:
+        raise PydanticCustomError("web_address", "this {mistake}", {"mistake": mistake})
+    return text
+
+
+WebAddress = Annotated[str, AfterValidator(_checked)]
+"""The address of an HTTP server, checked before anything is sent there."""

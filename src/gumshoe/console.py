@@ -9,7 +9,7 @@ import rich.console
 from rich.segment import Segment
 from rich.text import Text
 
-from gumshoe.standard_streams import visible
+from gumshoe.text import visible
 
 __all__ = ["Console"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.sandbox_kinds import SANDBOX_KINDS
+from gumshoe.protocols import SANDBOX_KINDS
 
 if TYPE_CHECKING:
     from gumshoe.console import Console

@@ -6,7 +6,7 @@ A call that the agent got wrong raises `ToolFailure`; anything else that goes wr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, get_args, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -30,13 +30,19 @@ from gumshoe.records import (
 )
 
 __all__ = [
+    "SANDBOX_KINDS",
     "Policy",
     "Sandbox",
+    "SandboxKind",
     "Scorer",
     "Session",
     "Tool",
     "Workspace",
 ]
+
+
+SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
+SANDBOX_KINDS: tuple[SandboxKind, ...] = get_args(SandboxKind)
 
 
 class Session(Protocol):

@@ -4,30 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-__all__ = ["print_json", "print_text", "screened_streams", "visible"]
+from gumshoe.text import visible
 
-# Control characters (C0 without tabs and line ends, DEL, C1), and the characters that turn the direction of text.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-def visible(text: str) -> str:
-    """`text` with control characters as escapes, so that it cannot control a terminal.
-
-    What comes from tasks, programs and models may contain anything.
-    """
-    return _CONTROLS.sub(_escape, text.replace("\r\n", "\n"))
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    # As in JSON, so that a text of JSON keeps its value: it has none of the first 32 as they are.
-    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
+__all__ = ["print_json", "print_text", "screened_streams"]
 
 
 @contextmanager

@@ -19,12 +19,13 @@ import jsonlines
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.errors import DatasetError, GumshoeError
-from gumshoe.surrogates import clean_json, may_hold_surrogates
+from gumshoe.text import clean_json, may_hold_surrogates
 
 __all__ = [
     "append_line",
     "cache_folder",
     "check_folder",
+    "check_model_files",
     "describe",
     "ends_whole",
     "new_folder",
@@ -41,6 +42,13 @@ __all__ = [
 
 MAX_JSON_BYTES = 256 << 20
 """The largest file that is read in one piece, in bytes."""
+
+_MODEL_PARTS = {
+    "config.json": ("config.json",),
+    "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json"),
+    "weights": ("*.safetensors", "*.bin"),
+}
+_MODEL_OBJECTS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
@@ -219,6 +227,27 @@ def describe(error: ValidationError) -> str:
     where = ".".join(str(part) for part in first["loc"])
     message = " ".join(str(first["msg"]).split())[:200]
     return f"{where}: {message}" if where else message
+
+
+def check_model_files(folder: Path, *, error: type[GumshoeError]) -> None:
+    """Raises `error` unless `folder` holds a model's config, tokenizer and weights, and its JSON files hold objects."""
+    for what, patterns in _MODEL_PARTS.items():
+        if not any(next(folder.glob(pattern), None) for pattern in patterns):
+            raise error(f"{folder} is not a model folder: it holds no {what}")
+    for name in _MODEL_OBJECTS:
+        _refuse_damaged(folder / name, error=error)
+
+
+def _refuse_damaged(file: Path, *, error: type[GumshoeError]) -> None:
+    """Raises `error` if there is such a file and it holds anything but a JSON object."""
+    if not file.exists():
+        return
+    try:
+        found = parse_json(read_bounded(file, MAX_JSON_BYTES, error=error))
+    except ValueError as why:
+        raise error(f"{file} cannot be read: it is not JSON: {why}") from None
+    if not isinstance(found, dict):
+        raise error(f"{file} cannot be read: it does not hold a JSON object")
 
 
 def _read_lines(

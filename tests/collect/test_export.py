@@ -19,10 +19,10 @@ from gumshoe.collect.data.export.seeker import Dropped, SeekerView
 from gumshoe.collect.data.store import RunFolder, read_trajectories
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.packs import quoted_share
-from gumshoe.control_tokens import escape_json
 from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
 from gumshoe.storage import write_jsonl
+from gumshoe.text import escape_json
 from support.collect.export_episodes import NASTY, episode
 from support.collect.small_tasks import make_task
 

@@ -10,9 +10,9 @@ import pytest
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policies.providers.provider import parse_retry_after
 from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
-from gumshoe.control_tokens import escape
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from gumshoe.text import escape
 from support.provider_server import (
     Answer,
     Provider,

@@ -12,10 +12,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from gumshoe.collect.text_env import TextWrapper
-from gumshoe.control_tokens import escape
 from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
+from gumshoe.text import escape
 from support.sandboxes.sandbox_backends import LOCAL
 
 TOOLS = ["view", "eval", "rewrite", "submit"]

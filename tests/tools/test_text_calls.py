@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.records import ToolCall
-from gumshoe.surrogates import clean
+from gumshoe.text import clean
 from gumshoe.tools.text_calls import bare_name, parse_native, render_text_calls, split_text_calls
 
 VALUES = st.recursive(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ToolFailure
-from gumshoe.surrogates import clean
+from gumshoe.text import clean
 from gumshoe.tools.source import SourceFile, read_source, split_lines
 from gumshoe.tools.text import cut, cut_line, plain_text, plural
 

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 from gumshoe.errors import ConfigError
-from gumshoe.model_files import check_model_files
-from gumshoe.storage import new_folder
+from gumshoe.storage import check_model_files, new_folder
 from gumshoe.train.model import check_tools, load_tokenizer, local_model, quieten, read_template
 
 __all__ = ["configure", "run"]

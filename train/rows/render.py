@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from gumshoe.control_tokens import escape, escape_chat, escape_json
 from gumshoe.errors import DatasetError
+from gumshoe.text import escape, escape_chat, escape_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -92,7 +92,7 @@ class Renderer:
     What the assistant wrote trains: its text, its calls, and the token that ends its turn. System prompt, tools, the
     user and tool results never do, nor does what a server writes to begin the assistant's turn, which some templates
     mark as the assistant's. Control tokens in the text of a row are escaped, as they are where the model is served (see
-    `gumshoe.control_tokens`); a row with one of this tokenizer that escaping does not know is refused.
+    `gumshoe.text`); a row with one of this tokenizer that escaping does not know is refused.
 
     Args:
         tokenizer: tokenizer of the model.
@@ -262,7 +262,7 @@ def encode_chat(
     tools: Sequence[Mapping[str, Any]] | None,
     **options: Any,
 ) -> Any:
-    """The tokens of a conversation with the control tokens in its text escaped (see `gumshoe.control_tokens`).
+    """The tokens of a conversation with the control tokens in its text escaped (see `gumshoe.text`).
 
     `options` are those of `apply_chat_template`, and so is what is returned.
     """

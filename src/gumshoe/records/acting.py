@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from gumshoe.control_tokens import escape, escape_json, unescape, unescape_json
 from gumshoe.records.base import Record, TimedRecord
+from gumshoe.text import escape, escape_json, unescape, unescape_json
 
 
 class Decision(StrEnum):

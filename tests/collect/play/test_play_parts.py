@@ -14,7 +14,7 @@ from gumshoe.collect.play.lines import DEBUGGER_COMMANDS, suggestions
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation
-from gumshoe.standard_streams import visible
+from gumshoe.text import visible
 from gumshoe.tools import make_tools
 from gumshoe.tools.toolbox import Toolbox
 

@@ -1,12 +1,15 @@
-"""Control tokens of chat templates in text from outside, such as a file that holds `<|im_start|>`.
+"""Text from outside, which may hold anything, made safe for files, terminals and chat templates.
 
-Servers tokenize a whole rendered conversation, so a control token that a tool result quotes would become a real one.
-Text that goes into a conversation is therefore escaped: an invisible character (U+2060, WORD JOINER) after the first
-character of the token takes it apart for every tokenizer. What a model writes is unescaped before it is used. Training
-escapes in the same way, so that what is trained is what is served.
+Lone surrogates are halves of characters, which JSON can spell but no file in UTF-8 can hold: `clean` replaces them.
+Control characters would steer a terminal: `visible` shows them as escapes.
 
-The tokens of common templates are known by their form: ChatML, Llama, Mistral, Gemma, DeepSeek, Phi, Granite, Cohere,
-and the tokens for code of StarCoder and SmolLM2. Training refuses a row with any other control token of its tokenizer.
+Control tokens of chat templates, such as `<|im_start|>`, are what servers find when they tokenize a whole rendered
+conversation, so one that a tool result quotes would become a real one. Text that goes into a conversation is therefore
+escaped: an invisible character (U+2060, WORD JOINER) after the first character of the token takes it apart for every
+tokenizer. What a model writes is unescaped before it is used. Training escapes in the same way, so that what is trained
+is what is served. The tokens of common templates are known by their form: ChatML, Llama, Mistral, Gemma, DeepSeek, Phi,
+Granite, Cohere, and the tokens for code of StarCoder and SmolLM2. Training refuses a row with any other control token
+of its tokenizer.
 """
 
 from __future__ import annotations
@@ -14,11 +17,29 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import JsonValue
+if TYPE_CHECKING:
+    from pydantic import JsonValue
 
-__all__ = ["escape", "escape_chat", "escape_json", "unescape", "unescape_json"]
+__all__ = [
+    "clean",
+    "clean_json",
+    "escape",
+    "escape_chat",
+    "escape_json",
+    "may_hold_surrogates",
+    "unescape",
+    "unescape_json",
+    "visible",
+]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPELLED = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_SPELLED_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+
+# Control characters (C0 without tabs and line ends, DEL, C1), and the characters that turn the direction of text.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 JOINER = "\u2060"
 _ANGLED = (
@@ -35,6 +56,41 @@ _TOKENS = rf"<(?={{joiner}}(?:{_ANGLED}))|\[(?={{joiner}}(?:{_SQUARE}))"
 _TAGS = rf"{_TOKENS}|<(?={{joiner}}{_TAG})"
 _ESCAPE, _ESCAPE_TAGS = (re.compile(pattern.replace("{joiner}", "")) for pattern in (_TOKENS, _TAGS))
 _UNESCAPE = re.compile(f"({_TAGS.replace('{joiner}', JOINER)}){JOINER}")
+
+
+def clean(text: str) -> str:
+    """`text` without lone surrogates, which neither UTF-8 nor JSON can carry."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def clean_json(value: JsonValue) -> JsonValue:
+    """`value` with every text in it cleaned."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [clean_json(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): clean_json(cast("JsonValue", item)) for key, item in value.items()}
+    return value
+
+
+def may_hold_surrogates(text: str | bytes) -> bool:
+    """Whether what a JSON text says may have a surrogate in it, alone or in a pair."""
+    return bool(_SPELLED.search(text) if isinstance(text, str) else _SPELLED_BYTES.search(text))
+
+
+def visible(text: str) -> str:
+    """`text` with control characters as escapes, so that it cannot control a terminal.
+
+    What comes from tasks, programs and models may contain anything.
+    """
+    return _CONTROLS.sub(_escape_control, text.replace("\r\n", "\n"))
+
+
+def _escape_control(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    # As in JSON, so that a text of JSON keeps its value: it has none of the first 32 as they are.
+    return f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}"
 
 
 def escape(text: str, *, tags: bool = False) -> str:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.control_tokens import escape, escape_chat, escape_json, unescape, unescape_json
 from gumshoe.records import Completion, Message, ToolCall
+from gumshoe.text import escape, escape_chat, escape_json, unescape, unescape_json
 
 TOKENS = [
     *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|vision_start|>"),
