@@ -163,8 +163,8 @@ def _loading(model: str) -> Generator[None]:
     except ModuleNotFoundError:
         raise
     except Exception as error:
-        told = isinstance(error, (OSError, ValueError))
-        reason = " ".join((str(error) if told else f"{type(error).__name__}: {error}").split())
+        is_explained = isinstance(error, (OSError, ValueError))
+        reason = " ".join((str(error) if is_explained else f"{type(error).__name__}: {error}").split())
         short = reason if len(reason) <= 200 else f"{reason[:199]}…"
         raise ConfigError(
             f"model {model} cannot be loaded: give a model folder, a .gguf file, or the id of a hub model ({short})"
@@ -268,8 +268,8 @@ def check_tools(tokenizer: PreTrainedTokenizerBase, template: str) -> None:
     schema = {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
     own, tokenizer.chat_template = tokenizer.chat_template, template
     try:
-        shown = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tools=[schema], tokenize=False)
-        able = name in str(shown) and supports_tool_calling(tokenizer)
+        rendered = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tools=[schema], tokenize=False)
+        able = name in str(rendered) and supports_tool_calling(tokenizer)
     except TemplateError as error:
         raise ConfigError(f"the chat template of {tokenizer.name_or_path} is wrong: {error}") from None
     finally:

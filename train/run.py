@@ -98,8 +98,10 @@ class TrainingFolder:
 
     def newest_checkpoint(self) -> Path | None:
         """The checkpoint to go on from; None where there is none."""
-        found = [path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()]
-        return max(found, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+        checkpoints = [
+            path for path in self.checkpoints.glob("checkpoint-*") if (path / "trainer_state.json").is_file()
+        ]
+        return max(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def _claim(self, config: TrainerConfig) -> None:
         if self.path.exists() and not self.path.is_dir():

@@ -178,9 +178,11 @@ def _trainer(
     )
     if config.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.patience))
-    kept: Any = trainer.train_dataset
-    if not config.packing and len(kept) != len(rows.rows):
-        raise DatasetError(f"the trainer kept {len(kept)} of {len(rows.rows)} rows: look at `gumshoe preflight`")
+    trained_rows: Any = trainer.train_dataset
+    if not config.packing and len(trained_rows) != len(rows.rows):
+        raise DatasetError(
+            f"the trainer kept {len(trained_rows)} of {len(rows.rows)} rows: look at `gumshoe preflight`"
+        )
     return trainer
 
 
@@ -303,7 +305,7 @@ def _judge(config: TrainConfig, episodes: EpisodeSource, renderer: Renderer, tem
 
 
 def _outcome(trainer: Trainer, rows: PreparedRows, seconds: float) -> SftOutcome:
-    kept = [row for row in rows.report.rows if row.sound]
+    sound = [row for row in rows.report.rows if row.sound]
     model: Any = trainer.model
     assert model is not None
     best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
@@ -311,11 +313,11 @@ def _outcome(trainer: Trainer, rows: PreparedRows, seconds: float) -> SftOutcome
     entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
     measured = next((entry for entry in entries if entry["step"] == best_step), entries[-1] if entries else {})
     return SftOutcome(
-        rows=len(kept),
+        rows=len(sound),
         skipped=rows.skipped,
-        masked=sum(row.masked for row in kept),
-        tokens=sum(row.tokens for row in kept),
-        trained_tokens=sum(row.trained for row in kept),
+        masked=sum(row.masked for row in sound),
+        tokens=sum(row.tokens for row in sound),
+        trained_tokens=sum(row.trained for row in sound),
         parameters=model.num_parameters(),
         steps=trainer.state.global_step,
         best_step=best_step,

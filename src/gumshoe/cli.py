@@ -126,13 +126,13 @@ def _main(arguments: list[str]) -> int:
     except OSError as error:  # A full disk, a folder that may not be written: no traceback explains it.
         if error.errno is None:
             raise
-        said, code = _told(error)
-        print(f"gumshoe {name}: {' '.join(said.split())}", file=sys.stderr)
+        message, code = _path_error(error)
+        print(f"gumshoe {name}: {' '.join(message.split())}", file=sys.stderr)
         return code
 
 
-def _told(error: OSError) -> tuple[str, int]:
-    """What is said of an error of the file system, and the exit code."""
+def _path_error(error: OSError) -> tuple[str, int]:
+    """The message of an error of the file system, and the exit code."""
     place: str | bytes | None = error.filename2 or error.filename
     if place is None or error.errno not in MISTAKEN_PATHS:
         return str(error), 1

@@ -192,8 +192,8 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         known = sorted({name for section in sections for name in section.model_fields})
         nearest = difflib.get_close_matches(key, known, n=1, cutoff=NEAR)
-        told = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
-        return f"unknown key {dotted!r}; {told}"
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+        return f"unknown key {dotted!r}; {hint}"
     if first["type"] == "missing":
         return f"key {dotted!r} is missing"
     return f"{dotted}: {first['msg']} (got {first['input']!r})" if dotted else str(first["msg"])
@@ -212,13 +212,13 @@ def _walk(model: type[BaseModel], parents: tuple[int | str, ...]) -> tuple[list[
             sections = chosen
             continue
         written.append(str(part))
-        found = [
+        children = [
             section
             for parent in sections
             if isinstance(part, str) and part in parent.model_fields
             for section in _sections(parent.model_fields[part].annotation)
         ]
-        sections = found or sections
+        sections = children or sections
     return sections, written
 
 

@@ -112,8 +112,8 @@ def raised_in(function: Callable[..., Any], error: Exception) -> str:
 
 def _raised(error: Exception, frames: Sequence[FrameSummary]) -> str:
     place = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
-    said = describe(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
-    return f"{place}{type(error).__name__}: {said}"
+    message = describe(error) if isinstance(error, ValidationError) else " ".join(str(error).split())
+    return f"{place}{type(error).__name__}: {message}"
 
 
 def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
@@ -128,8 +128,8 @@ def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
         ConfigError: the name is unknown, or cannot be imported; or the class cannot be made.
     """
     if name in known or is_path(name):
-        found = load_path(known.get(name, name), what)
-        return _made(found, name, what) if isinstance(found, type) else found
+        loaded = load_path(known.get(name, name), what)
+        return _made(loaded, name, what) if isinstance(loaded, type) else loaded
     nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
     hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
     raise ConfigError(f"unknown {what} {name!r}{hint} (or give a path, package.module:attribute)")

@@ -243,10 +243,10 @@ def _refuse_damaged(file: Path, *, error: type[GumshoeError]) -> None:
     if not file.exists():
         return
     try:
-        found = parse_json(read_bounded(file, MAX_JSON_BYTES, error=error))
+        value = parse_json(read_bounded(file, MAX_JSON_BYTES, error=error))
     except ValueError as why:
         raise error(f"{file} cannot be read: it is not JSON: {why}") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise error(f"{file} cannot be read: it does not hold a JSON object")
 
 

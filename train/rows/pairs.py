@@ -72,30 +72,30 @@ def prepare_pairs(rows: Dataset, renderer: Renderer, max_length: int, too_long: 
     from datasets import Dataset
 
     pairs = [pair_of(row, renderer) for row in conversations(rows)]
-    kept = fitting_pairs(pairs, max_length, too_long)
+    fitting = fitting_pairs(pairs, max_length, too_long)
     columns = {
-        "prompt_ids": [pair.prompt for pair in kept],
-        "chosen_ids": [pair.chosen for pair in kept],
-        "rejected_ids": [pair.rejected for pair in kept],
+        "prompt_ids": [pair.prompt for pair in fitting],
+        "chosen_ids": [pair.chosen for pair in fitting],
+        "rejected_ids": [pair.rejected for pair in fitting],
     }
-    compared = sum(len(pair.chosen) + len(pair.rejected) for pair in kept)
-    read = sum(2 * len(pair.prompt) for pair in kept)
-    return Pairs(Dataset.from_dict(columns), len(pairs) - len(kept), read + compared, compared)
+    compared = sum(len(pair.chosen) + len(pair.rejected) for pair in fitting)
+    read = sum(2 * len(pair.prompt) for pair in fitting)
+    return Pairs(Dataset.from_dict(columns), len(pairs) - len(fitting), read + compared, compared)
 
 
 def fitting_pairs(
     pairs: Sequence[PreferencePair], max_length: int, too_long: Literal["error", "skip"]
 ) -> list[PreferencePair]:
     """The pairs that are not too long. Raises DatasetError where none is left, or none may be left out."""
-    kept = [pair for pair in pairs if pair.length <= max_length]
+    fitting = [pair for pair in pairs if pair.length <= max_length]
     long = [pair for pair in pairs if pair.length > max_length]
-    if long and (too_long == "error" or not kept):
+    if long and (too_long == "error" or not fitting):
         names = ", ".join(pair.id for pair in long[:_NAMED])
         raise DatasetError(
             f"{len(long)} of {len(pairs)} pairs have more than max_length {max_length} tokens ({names}): "
             f"set max_length to {max(pair.length for pair in long)} or more, or too_long: skip"
         )
-    return kept
+    return fitting
 
 
 def _rendered(row: Mapping[str, Any], column: str, renderer: Renderer) -> tuple[list[int], list[int]]:

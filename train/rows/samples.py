@@ -127,14 +127,14 @@ def masked_turns(row: Mapping[str, Any], rules: Collection[Rule]) -> dict[int, s
     Whatever the rules, a message with `weight: 0` does not train (as in the fine-tuning format of OpenAI).
     """
     messages: Messages = row["messages"]
-    found = {index: "weight 0" for index in _turns(messages) if messages[index].get("weight") == 0}
+    reasons = {index: "weight 0" for index in _turns(messages) if messages[index].get("weight") == 0}
     finders: dict[Rule, Callable[[Mapping[str, Any]], Collection[int]]] = {
         "malformed": _malformed,
         "repeated": _repeated,
     }
     for rule in rules:
-        found.update(dict.fromkeys(finders[rule](row), rule))
-    return found
+        reasons.update(dict.fromkeys(finders[rule](row), rule))
+    return reasons
 
 
 def _malformed(row: Mapping[str, Any]) -> set[int]:
@@ -168,7 +168,7 @@ def _repeated(row: Mapping[str, Any]) -> set[int]:
     messages: Messages = row["messages"]
     turns = _turns(messages)
     seen: set[str] = set()
-    found: set[int] = set()
+    repeated: set[int] = set()
     for turn, end in zip(turns, [*turns[1:], len(messages)], strict=False):
         functions = [call.get("function") or {} for call in messages[turn].get("tool_calls") or ()]
         if any(function.get("name") in _CHANGES for function in functions):
@@ -177,9 +177,9 @@ def _repeated(row: Mapping[str, Any]) -> set[int]:
         calls = [[function.get("name"), function.get("arguments")] for function in functions]
         key = json.dumps([calls, answers], sort_keys=True, default=str)
         if functions and key in seen:
-            found.add(turn)
+            repeated.add(turn)
         seen.add(key)
-    return found
+    return repeated
 
 
 @dataclass(frozen=True)
