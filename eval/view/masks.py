@@ -45,7 +45,7 @@ class Masks:
             answer = self._ask(json.dumps({name: row.get(name) for name in ("id", "messages", "tools")}))
         if "error" in answer:
             raise DatasetError(str(answer["error"]))
-        return answer
+        return {name: answer[name] for name in ("parts", "tokens", "trained")}
 
     def close(self) -> None:
         """Ends the program. Idempotent."""
