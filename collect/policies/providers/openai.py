@@ -24,7 +24,7 @@ from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transien
 from gumshoe.collect.policy_config import OpenAIConfig, Prices
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
-from gumshoe.surrogates import clean
+from gumshoe.text import clean
 from gumshoe.tools.text_calls import parse_native, split_text_calls
 
 __all__ = ["ChatAnswer", "OpenAIPolicy", "read_answer", "read_stream", "read_whole"]
