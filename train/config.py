@@ -13,6 +13,7 @@ from gumshoe.plugins import search_beside
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
 __all__ = [
+    "CHECKPOINTS",
     "AnyConfig",
     "DpoConfig",
     "GrpoConfig",
@@ -23,6 +24,10 @@ __all__ = [
     "TrainerConfig",
     "read_config",
 ]
+
+
+CHECKPOINTS = "checkpoints"
+"""Folder in the folder of a run, with what the run goes on from."""
 
 
 class LoraSection(Config):

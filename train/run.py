@@ -10,18 +10,19 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import yaml
-from transformers import PreTrainedTokenizerBase, PrinterCallback
 
 from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config, load_config
 from gumshoe.errors import ConfigError
 from gumshoe.storage import new_folder, read_jsonl, write_atomic
-from gumshoe.train.config import TrainerConfig
+from gumshoe.train.config import CHECKPOINTS, TrainerConfig
 from gumshoe.train.model import in_bf16, local_model, merge_adapters
-from gumshoe.train.trainer import CHECKPOINTS, LossLog, ProgressBar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 __all__ = [
     "RENDERED_AS_TRAINED",
@@ -150,6 +151,10 @@ class Picture(NamedTuple):
 
 def fit(trainer: Any, folder: TrainingFolder, resume: Path | None) -> float:
     """Trains from a checkpoint (`resume`, else the newest, if any) to the end; returns how many seconds that took."""
+    from transformers import PrinterCallback
+
+    from gumshoe.train.trainer import LossLog, ProgressBar
+
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(LossLog(folder.log))
     trainer.add_callback(ProgressBar())

@@ -16,13 +16,11 @@ from transformers.integrations import integration_utils
 from gumshoe.console import Console
 from gumshoe.errors import ConfigError
 from gumshoe.storage import append_line, write_jsonl
-from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
+from gumshoe.train.config import CHECKPOINTS, LoraSection, RowsConfig, TrainerConfig
 from gumshoe.train.model import in_bf16, on_accelerator
 
 __all__ = ["LossLog", "ProgressBar", "lora_arguments", "rows_arguments", "trackers", "trainer_arguments"]
 
-CHECKPOINTS = "checkpoints"
-"""Folder of a run with what it goes on from."""
 PLAIN_EVERY = 10
 """Lines of progress that a run prints where there is no terminal."""
 
