@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Literal, Self
 
@@ -10,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig, RayConfig, TasksConfig
 from gumshoe.collect.policy_config import PolicyConfig
-from gumshoe.config import Config, WebAddress
+from gumshoe.config import Config, ConfigT, WebAddress
 from gumshoe.env.config import SandboxConfig
 
 __all__ = [
@@ -23,7 +24,6 @@ __all__ = [
     "SamplingConfig",
     "ServeConfig",
     "SolverConfig",
-    "references_of",
 ]
 
 ReferenceName = Literal["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"]
@@ -213,17 +213,23 @@ class SolverConfig(Config):
             raise ValueError(f"a solver of kind {self.kind} uses no model here: set solver.kind to policy")
         if (self.kind == "command") != (self.command is not None):
             raise ValueError("a solver of kind command, and no other, needs the section command")
+        agent = next((name for name in self.references or () if name in AGENT_REFERENCES), None)
+        if agent is not None and self.kind != "policy":
+            why = "a program brings its own tools" if self.kind == "command" else "a scripted solver is not an agent"
+            raise ValueError(f"{why}: remove {agent!r} from solver.references")
         return self
 
+    @property
+    def reference_names(self) -> tuple[ReferenceName, ...]:
+        """The arms that need no seeker, in the order of the report."""
+        if self.references is not None:
+            return self.references
+        return ("solo", *PLAIN_REFERENCES) if self.kind == "policy" else PLAIN_REFERENCES
 
-def references_of(solver: SolverConfig) -> tuple[ReferenceName, ...]:
-    """The arms that need no seeker."""
-    if solver.references is not None:
-        return solver.references
-    return REFERENCES if solver.kind == "policy" else ("no_pack", "static", "oracle_pack")
 
-
-REFERENCES: tuple[ReferenceName, ...] = ("solo", "no_pack", "static", "oracle_pack")
+AGENT_REFERENCES: tuple[ReferenceName, ...] = ("solo", "debug", "rewrite")
+"""Arms in which the solver works with the tools of a certain agent."""
+PLAIN_REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "static", "oracle_pack")
 
 
 class HarnessConfig(Config):
@@ -289,14 +295,19 @@ class EvalConfig(Config):
 
     @field_validator("arms")
     @classmethod
-    def _complete_agents(cls, arms: tuple[ArmConfig, ...], info: ValidationInfo) -> tuple[ArmConfig, ...]:
-        common: AgentConfig | None = info.data.get("agent")
-        return tuple(
-            arm.model_copy(update={"agent": common.model_copy(update=arm.agent.model_dump(exclude_unset=True))})
-            if common and arm.agent and "kind" not in arm.agent.model_fields_set
-            else arm
-            for arm in arms
-        )
+    def _complete_arms(cls, arms: tuple[ArmConfig, ...], info: ValidationInfo) -> tuple[ArmConfig, ...]:
+        """The arms with their variables filled in, and with what their agents leave to the evaluation's."""
+        return tuple(_complete_arm(arm, info.data.get("agent"), info.data.get("vars", {})) for arm in arms)
+
+    @field_validator("solver")
+    @classmethod
+    def _fill_solver(cls, solver: SolverConfig | None, info: ValidationInfo) -> SolverConfig | None:
+        return None if solver is None else _with_variables(solver, ("model", "pack"), info.data.get("vars", {}))
+
+    @field_validator("training_log")
+    @classmethod
+    def _fill_training_log(cls, path: str | None, info: ValidationInfo) -> str | None:
+        return None if path is None else fill(path, info.data.get("vars", {}))
 
     @model_validator(mode="after")
     def _arms_agree(self) -> Self:
@@ -304,17 +315,13 @@ class EvalConfig(Config):
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"two arms are called {twice!r}")
-        taken = next((name for name in names if self.solver and name in references_of(self.solver)), None)
+        taken = next((name for name in names if self.solver and name in self.solver.reference_names), None)
         if taken is not None:
             raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
         if self.main_arm is not None and self.main_arm not in names:
             raise ValueError(f"main_arm {self.main_arm!r} is not an arm; the arms are {', '.join(names)}")
-        answers = (arm.answers and arm.answers.path for arm in self.arms)
-        others = (self.solver and self.solver.model, self.training_log)
-        for text in (*(arm.model or arm.earlier for arm in self.arms), *answers, *others):
-            self.fill(text or "")
         return self
 
     @model_validator(mode="after")
@@ -336,9 +343,25 @@ class EvalConfig(Config):
         """The arm that was named the baseline, else the first."""
         return next((arm.name for arm in self.arms if arm.baseline), self.arms[0].name)
 
-    def fill(self, text: str) -> str:
-        """`text` with each {name} replaced by the variable of that name. Raises ValueError for one unknown."""
-        unknown = next((name for name in re.findall(r"{(\w+)}", text) if name not in self.vars), None)
-        if unknown is not None:
-            raise ValueError(f"{{{unknown}}} in {text!r} is not set: give -p vars.{unknown}=...")
-        return re.sub(r"{(\w+)}", lambda match: self.vars[match[1]], text)
+
+def fill(text: str, variables: Mapping[str, str]) -> str:
+    """`text` with each {name} replaced by the variable of that name. Raises ValueError if there is none."""
+    unknown = next((name for name in re.findall(r"{(\w+)}", text) if name not in variables), None)
+    if unknown is not None:
+        raise ValueError(f"{{{unknown}}} in {text!r} is not set: give -p vars.{unknown}=...")
+    return re.sub(r"{(\w+)}", lambda match: variables[match[1]], text)
+
+
+def _with_variables(section: ConfigT, names: Iterable[str], variables: Mapping[str, str]) -> ConfigT:
+    """A section with the variables in some of its keys filled in; keys without a value are left out."""
+    values = {name: value for name in names if (value := getattr(section, name)) is not None}
+    return section.model_copy(update={name: fill(value, variables) for name, value in values.items()})
+
+
+def _complete_arm(arm: ArmConfig, common: AgentConfig | None, variables: Mapping[str, str]) -> ArmConfig:
+    arm = _with_variables(arm, ("model", "earlier"), variables)
+    if arm.answers is not None:
+        arm = arm.model_copy(update={"answers": _with_variables(arm.answers, ("path",), variables)})
+    if common and arm.agent and "kind" not in arm.agent.model_fields_set:
+        arm = arm.model_copy(update={"agent": common.model_copy(update=arm.agent.model_dump(exclude_unset=True))})
+    return arm

@@ -12,10 +12,10 @@ from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.factories import open_factories
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Packs, Pair, Solution, Solver
+from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.grading.flaky import find_flaky
-from gumshoe.eval.preflight import prepare
+from gumshoe.eval.grading.grader import find_flaky
+from gumshoe.eval.prepare import prepare
 from gumshoe.eval.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
@@ -69,24 +69,24 @@ def evaluate(
         run = EvalRun(config, tasks, control, stack.enter_context(open_factories(config.runner, config.ray)))
         for solver in ready.solvers:
             stack.callback(solver.close)
-        packs = _collect_packs(arms, run, hooks)
-        solutions = _solve(arms, packs, run, hooks)
-        results = make_results(arms, packs, solutions, run)
+        _collect_packs(arms, run, hooks)
+        solutions = _solve(arms, run, hooks)
+        results = make_results(arms, solutions, run)
     predictions = write_all_predictions(results, config.main_arm or config.arms[-1].name, out)
-    summary = summarize(config, tasks, flaky, arms, packs, results, ready.losses)
+    summary = summarize(run, flaky, arms, results, ready.losses)
     files = _write(config, summary, results, out)
     failure = None
     if config.harness is not None and not control.finishing:
         official = grade_officially(config, ready.rows, predictions, say)
         failure = official.failure
         results = with_official(results, official.reports)
-        summary = summarize(config, tasks, flaky, arms, packs, results, ready.losses)
+        summary = summarize(run, flaky, arms, results, ready.losses)
         _write(config, summary, results, out)
     return Evaluation(
         summary=summary,
         results=tuple(result for of_arm in results.values() for result in of_arm),
         tasks=tasks,
-        stopped=_stopped(packs, control),
+        stopped=_stopped(run),
         failure=failure,
         files=files,
     )
@@ -124,43 +124,37 @@ def _drop_flaky(
     return sound, flaky
 
 
-def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> dict[str, Packs]:
-    """The packs of every arm, by arm name. When one arm is stopped, the remaining arms do not start."""
-    packs: dict[str, Packs] = {}
+def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> None:
+    """Collects the packs of every arm. When one arm is stopped, the remaining arms do not start."""
     for arm in arms:
-        packs[arm.name] = arm.packs.collect(run, hooks(arm.title))
-        if packs[arm.name].stopped is not None:
+        run.packs[arm.name] = arm.packs.collect(run, hooks(arm.title))
+        if run.packs[arm.name].stopped is not None:
             break
-    return packs
 
 
-def _solve(
-    arms: Sequence[Arm], packs: Mapping[str, Packs], run: EvalRun, hooks: Callable[[str], Hooks]
-) -> dict[AttemptKey, Solution]:
+def _solve(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> dict[AttemptKey, Solution]:
     """The outcome of every pack; each solver gets all attempts of its arms at once."""
-    attempts: dict[int, list[Attempt]] = {}
-    solvers: dict[int, Solver] = {}
+    attempts: dict[Solver, list[Attempt]] = {}
     for arm in arms:
-        if arm.solver is not None and arm.name in packs:
-            solvers[id(arm.solver)] = arm.solver
-            attempts.setdefault(id(arm.solver), []).extend(_attempts(arm, packs[arm.name], run))
+        if arm.solver is not None and arm.name in run.packs:
+            attempts.setdefault(arm.solver, []).extend(_attempts(arm, run))
     solutions: dict[AttemptKey, Solution] = {}
-    for key, solver in solvers.items():
-        solutions.update(solver.solve(attempts[key], run, hooks(solver.title)))
+    for solver, of_solver in attempts.items():
+        solutions.update(solver.solve(of_solver, run, hooks(solver.title)))
     return solutions
 
 
-def _attempts(arm: Arm, packs: Packs, run: EvalRun) -> list[Attempt]:
-    pairs = run.pairs
+def _attempts(arm: Arm, run: EvalRun) -> list[Attempt]:
+    packs, pairs = run.packs[arm.name], run.pairs
     return [
         Attempt(arm.name, *pairs[task], pack, sample, packs.episodes.get((task, sample)))
         for (task, sample), pack in packs.packs.items()
     ]
 
 
-def _stopped(packs: Mapping[str, Packs], control: Control) -> str | None:
-    early = next((one.stopped for one in packs.values() if one.stopped is not None), None)
-    return early or ("interrupted" if control.finishing else None)
+def _stopped(run: EvalRun) -> str | None:
+    early = next((one.stopped for one in run.packs.values() if one.stopped is not None), None)
+    return early or ("interrupted" if run.control.finishing else None)
 
 
 def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[Result]], out: Path) -> dict[str, Path]:

@@ -25,8 +25,8 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
+from gumshoe.eval.scorers.conduct import is_valid
 from gumshoe.eval.scorers.localization import lines_overlap
-from gumshoe.eval.scorers.valid_calls import is_valid
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
 

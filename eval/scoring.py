@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, EvalRun, Packs, Solution
 from gumshoe.eval.grading.replays import Recorded, Replays
 from gumshoe.eval.records import ALL, Result
-from gumshoe.eval.results.score import score_trajectory
-from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.adherence import adherence
-from gumshoe.eval.scorers.fetch import fetch_sources
-from gumshoe.eval.scorers.plugins import load_scorers
-from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import ContextPack, Task
+from gumshoe.eval.scorers import load_scorers, make_scorers
+from gumshoe.eval.scorers.conduct import tool_counts
+from gumshoe.eval.scorers.localization import adherence
+from gumshoe.eval.scorers.sources import Sources, fetch_sources
+from gumshoe.protocols import Scorer
+from gumshoe.records import ContextPack, Oracle, Score, Task, Trajectory
 
-__all__ = ["make_results"]
+__all__ = ["make_results", "score_trajectory"]
 
 ByArm = Mapping[str, Sequence[Result]]
 
 
 def make_results(
-    arms: Sequence[Arm], packs: Mapping[str, Packs], solutions: Mapping[AttemptKey, Solution], run: EvalRun
+    arms: Sequence[Arm], solutions: Mapping[AttemptKey, Solution], run: EvalRun
 ) -> dict[str, list[Result]]:
     """The results by arm: one for each episode, and one for each solution that comes without an episode.
 
     Raises GumshoeError: a sandbox failed, or a gold patch cannot be read.
     """
+    packs = run.packs
     scored = _score(packs, run)
     samples = range(run.config.tasks.samples)
     by_arm: dict[str, list[Result]] = {}
@@ -69,6 +70,51 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
         }
         for name, of_arm in packs.items()
     }
+
+
+def score_trajectory(
+    arm: str,
+    trajectory: Trajectory,
+    oracle: Oracle,
+    scorers: Iterable[Scorer],
+    *,
+    sample: int = 0,
+    replayed: float | None = None,
+) -> Result:
+    """Runs every scorer on a finished episode. Scores that came with the trajectory are kept beside them.
+
+    `replayed` is the share of its findings that were seen again, None where it was not replayed.
+
+    Raises:
+        ConfigError: a metric returns something other than a Score.
+    """
+    scores = {score.name: score.value for score in trajectory.scores}
+    scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in scorers}
+    scores["replayed"] = replayed
+    return Result(
+        arm=arm,
+        task_id=trajectory.task.id,
+        sample=sample,
+        split=trajectory.task.tags.get("split", ALL),
+        trajectory=trajectory.id,
+        stop=trajectory.stop,
+        scores=scores,
+        tools=tool_counts(trajectory),
+        patch=trajectory.patch,
+        tags=trajectory.task.tags,
+    )
+
+
+def _value(scorer: Scorer, trajectory: Trajectory, oracle: Oracle) -> float | None:
+    """What a scorer says. Whatever else it raises gets a note that names it and the episode."""
+    try:
+        score: object = scorer.score(trajectory, oracle)
+    except Exception as error:
+        error.add_note(f"in the metric {scorer.name}, on episode {trajectory.id} of task {trajectory.task.id}")
+        raise
+    if not isinstance(score, Score):
+        raise ConfigError(f"metric {scorer.name!r} must return a Score, not {type(score).__name__}")
+    return score.value
 
 
 def _replay(packs: Mapping[str, Packs], run: EvalRun) -> dict[tuple[str, str], float | None]:

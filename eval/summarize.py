@@ -6,21 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.config import config_hash
-from gumshoe.eval.arms.arm import Arm, Packs, Pair
+from gumshoe.eval.arms.arm import Arm, EvalRun, Packs, Pair
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
-from gumshoe.eval.results.comparisons import compare, compare_all
 from gumshoe.eval.results.measures import (
     OUTCOMES,
     SPENT_TIME,
     calibration_of,
     calls_by_tool,
+    compare,
+    compare_all,
     groups_of,
     measures,
     per_resolved,
 )
+from gumshoe.eval.scorers import load_scorers
 from gumshoe.eval.scorers.calibration import Bin, expected_error
-from gumshoe.eval.scorers.plugins import load_scorers
 from gumshoe.records import PolicyInfo
 
 __all__ = ["summarize", "timing"]
@@ -31,15 +32,14 @@ ByArm = Mapping[str, Sequence[Result]]
 
 
 def summarize(
-    config: EvalConfig,
-    tasks: Sequence[Pair],
+    run: EvalRun,
     flaky: tuple[FlakyTask, ...],
     arms: Sequence[Arm],
-    packs: Mapping[str, Packs],
     by_arm: ByArm,
     losses: tuple[LossCurve, ...] = (),
 ) -> Summary:
     """The numbers of an evaluation; equal results give an equal summary."""
+    config = run.config
     shown = [arm for arm in arms if arm.name in by_arm]
     seeking = {arm.name: by_arm[arm.name] for arm in shown if arm.packs.policy is not None}
     own = [scorer.name for scorer in load_scorers(config.metrics)]
@@ -47,12 +47,12 @@ def summarize(
         title=config.title,
         config_hash=config_hash(config),
         seed=config.seed,
-        tasks=_count_tasks(tasks),
+        tasks=_count_tasks(run.tasks),
         flaky=flaky,
         solver=next((arm.solver.name for arm in arms if arm.solver is not None and arm.solver.name), ""),
         baseline=next((name for arm in shown for name in arm.against[:1]), ""),
         losses=losses,
-        arms=tuple(_arm(config, own, arm, packs[arm.name], by_arm[arm.name]) for arm in shown),
+        arms=tuple(_arm(config, own, arm, run.packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
             *compare_all(seeking, config.baseline_name, seed=config.seed, resamples=config.resamples),
             *_outcome_comparisons(config, shown, by_arm),

@@ -152,7 +152,7 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
 @pytest.mark.parametrize("what", ["tool", "metric"])
 def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
     from gumshoe.errors import ConfigError
-    from gumshoe.eval.scorers.plugins import load_scorers
+    from gumshoe.eval.scorers import load_scorers
     from gumshoe.tools.registry import make_tools
 
     code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
@@ -244,7 +244,7 @@ def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
 )
 def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
     from gumshoe.errors import ConfigError
-    from gumshoe.eval.scorers.plugins import load_scorers
+    from gumshoe.eval.scorers import load_scorers
 
     code = "class Steps:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
     (examples / "taken.py").write_text(code, encoding="utf-8")

@@ -10,12 +10,13 @@ from typing import Protocol
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.factories import InProcess, MakeFactory
 from gumshoe.env.repositories import Repositories
+from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = ["AnyTasks", "Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
+__all__ = ["Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
 
 Pair = tuple[Task, Oracle]
 TaskSample = tuple[str, int]
@@ -40,12 +41,15 @@ class Hooks:
 
 @dataclass(frozen=True)
 class EvalRun:
-    """What all arms of a run share: the tasks, what stops the run, and where the sandboxes are."""
+    """What all arms of a run share: the tasks, what stops the run, where the sandboxes are, and the packs of the arms
+    that are done, by the arm's name.
+    """
 
     config: EvalConfig
     tasks: tuple[Pair, ...]
     control: Control
     make_factory: MakeFactory = InProcess
+    packs: dict[str, Packs] = field(default_factory=dict)
 
     @property
     def out(self) -> Path:
@@ -88,20 +92,19 @@ class PackSource(Protocol):
         """Who decided in its episodes; None where there are no episodes."""
         ...
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Raises DatasetError if it has nothing for these tasks."""
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Reports to `checks` what keeps it from working, and returns how many episodes it still has to run.
+
+        Args:
+            tasks: what it is to work on; empty if the tasks could not be loaded.
+            attempts: how many tasks and samples that makes.
+            checks: collects the faults.
+        """
         ...
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """The packs for every task and sample. Raises GumshoeError."""
         ...
-
-
-class AnyTasks:
-    """Base of the sources that can make packs for all tasks."""
-
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Accepts all tasks."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +155,8 @@ class Solver(Protocol):
         """Its name in the report; empty if the arm's own agent makes the patch."""
         ...
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Raises ConfigError where it cannot work on these tasks."""
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """As `PackSource.check`; `attempts` are those of all the arms that share it."""
         ...
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:

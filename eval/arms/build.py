@@ -9,21 +9,20 @@ from typing import Literal
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.prompts import read_template
-from gumshoe.errors import ConfigError
+from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
-from gumshoe.eval.arms.packs import AnswerPacks, NoPacks, OraclePacks, StaticPacks
+from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
 from gumshoe.eval.arms.playing import SeekerPacks
 from gumshoe.eval.arms.policies import PolicyProvider
-from gumshoe.eval.arms.reused import PacksWithoutProbes, SharedPacks, read_earlier
 from gumshoe.eval.arms.solvers.command import CommandSolver
-from gumshoe.eval.arms.solvers.own import OwnPatches
-from gumshoe.eval.arms.solvers.policy import OneShotSolver, PolicySolver
+from gumshoe.eval.arms.solvers.policy import OneShotSolver, OwnPatches, PolicySolver
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
-from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig, references_of
+from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName
 from gumshoe.records import PolicyInfo
 
 __all__ = ["make_arms"]
+
+SolverAgent = Literal["debug", "rewrite"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Reference:
 
     title: str
     packs: Callable[[], PackSource]
-    agent: Literal["debug", "rewrite"] | None = None
+    agent: SolverAgent | None = None
     whole_budget: bool = False
     against: tuple[str, ...] = ("no_pack", "solo")
 
@@ -58,129 +57,95 @@ SEEKER_AGAINST = (ALONE, "solo")
 
 
 def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
-    """The arms in the order of the report.
+    """The arms in the order of the report. Nothing is read or started.
 
     Raises:
-        ServeError: a model folder is missing.
-        ConfigError: a variable is not set, or a template cannot be read.
-        DatasetError: an earlier run cannot be read.
+        ConfigError: an arm's agent cannot be made.
     """
-    references = references_of(config.solver) if config.solver is not None else ()
-    baseline = config.baseline_name
-    sources = _sources(config)
-    solvers = None if config.solver is None else _Solvers(config, config.solver)
+    references = config.solver.reference_names if config.solver is not None else ()
+    present = {*references, *(arm.without_probes for arm in config.arms)}
+    make_solver = _solver_maker(config)
 
     def against(name: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
         """The wanted arms that exist; the baseline stands in for a missing arm of the solver alone."""
-        there = {*references, *(arm.without_probes for arm in config.arms)}
-        known = [one if one in there else baseline if one == ALONE else None for one in wanted]
+        known = [one if one in present else config.baseline_name if one == ALONE else None for one in wanted]
         return tuple(dict.fromkeys(one for one in known if one is not None and one != name))
 
     seekers = [
         Arm(
             name=arm.name,
             title=arm.title,
-            packs=sources[arm.name],
-            solver=_solver_of(config, arm, solvers),
-            model=None if arm.model is None else config.fill(arm.model),
+            packs=_packs(config, arm),
+            solver=OwnPatches() if _makes_patches(config, arm) else make_solver(arm.name, arm.title),
+            model=arm.model,
             against=against(arm.name, (*SEEKER_AGAINST, *([arm.without_probes] if arm.without_probes else ()))),
         )
         for arm in config.arms
     ]
-    return (*seekers, *(_reference(name, solvers, against) for name in references if solvers is not None))
+    added = [
+        Arm(
+            name=name,
+            title=one.title,
+            packs=one.packs(),
+            solver=make_solver(name, one.title, one.agent, whole_budget=one.whole_budget),
+            against=against(name, one.against),
+        )
+        for name, one in ((name, REFERENCES[name]) for name in references)
+    ]
+    return (*seekers, *added)
 
 
-def _sources(config: EvalConfig) -> dict[str, PackSource]:
-    """Where the packs of each arm come from, by its name."""
-    shared = {arm.without_probes for arm in config.arms}
-    sources: dict[str, PackSource] = {}
-    for arm in config.arms:
-        if arm.without_probes is not None:
-            sources[arm.name] = PacksWithoutProbes(sources[arm.without_probes])
-        else:
-            source = _source(config, arm)
-            sources[arm.name] = SharedPacks(source) if arm.name in shared else source
-    return sources
-
-
-def _source(config: EvalConfig, arm: ArmConfig) -> PackSource:
+def _packs(config: EvalConfig, arm: ArmConfig) -> PackSource:
+    if arm.without_probes is not None:
+        return PacksWithoutProbes(arm.without_probes)
     if arm.answers is not None:
-        return AnswerPacks(arm.answers, Path(config.fill(arm.answers.path)).expanduser())
+        return AnswerPacks(arm.answers)
     if arm.earlier is not None:
-        return read_earlier(Path(config.fill(arm.earlier)).expanduser())
+        return EarlierEpisodes(Path(arm.earlier).expanduser())
+    asked = arm.policy or arm.model
+    assert asked is not None
     folder = Path(config.out) / "arms" / arm.name
     agent = arm.agent or config.agent
-    provider = PolicyProvider(config, f"arm {arm.name}", arm.model, arm.policy, folder)
-    if arm.policy is None:
-        policy = PolicyInfo(kind="openai", model=config.fill(arm.model or ""), agent=agent.kind)
-    else:
-        policy = PolicyInfo(kind=arm.policy.kind, model=getattr(arm.policy, "model", ""), agent=agent.kind)
-    return SeekerPacks(folder, provider, agent, policy)
+    provider = PolicyProvider(f"arm {arm.name}", asked, config.serve, config.sampling, folder)
+    kind, model = ("openai", asked) if isinstance(asked, str) else (asked.kind, getattr(asked, "model", ""))
+    return SeekerPacks(folder, provider, agent, PolicyInfo(kind=kind, model=model, agent=agent.kind))
 
 
-def _solver_of(config: EvalConfig, arm: ArmConfig, solvers: _Solvers | None) -> Solver | None:
-    """The arm's own agent where it changes the code itself, else the solver, if there is one."""
-    if arm.runs and "rewrite" in make_agent(arm.agent or config.agent).tools:
-        return OwnPatches()
-    return None if solvers is None else solvers.make(arm.name, arm.title)
+def _makes_patches(config: EvalConfig, arm: ArmConfig) -> bool:
+    """Whether the arm's own agent changes the code."""
+    return arm.runs and "rewrite" in make_agent(arm.agent or config.agent).tools
 
 
-def _reference(
-    name: ReferenceName, solvers: _Solvers, against: Callable[[str, tuple[str, ...]], tuple[str, ...]]
-) -> Arm:
-    made = REFERENCES[name]
-    solver = solvers.make(name, made.title, made.agent, whole_budget=made.whole_budget)
-    return Arm(name, made.title, made.packs(), solver, against=against(name, made.against))
-
-
-class _Solvers:
+def _solver_maker(config: EvalConfig) -> Callable[..., Solver | None]:
     """Makes the solver of each arm. Solvers share what they can: a served model, what the script has tried."""
+    given, out = config.solver, Path(config.out)
+    if given is None:
+        return lambda *_, **__: None
+    if given.command is not None:
+        command = given.command
+        return lambda arm, title, *_, **__: CommandSolver(title, command, out / "solver" / arm)
+    if given.kind == "scripted":
+        script = ScriptedSolver(given, out / "solver.jsonl", config.sandbox, config.seed)
+        return lambda *_, **__: script
+    asked = given.policy or given.model
+    assert asked is not None
+    provider = PolicyProvider("the solver", asked, config.serve, config.sampling, out / "solver")
+    who = asked if isinstance(asked, str) else str(getattr(asked, "model", "")) or asked.kind
+    name = f"{who}, {given.mode.replace('_', ' ')}"
 
-    def __init__(self, config: EvalConfig, solver: SolverConfig) -> None:
-        self._config = config
-        self._solver = solver
-        self._folder = Path(config.out) / "solver"
-        path = Path(config.out) / "solver.jsonl"
-        self._script = None
-        self._provider = None
-        self._pack = None if solver.pack is None else read_template(Path(config.fill(solver.pack)).expanduser())
-        if solver.kind == "command":
-            return
-        if solver.kind == "scripted":
-            self._script = ScriptedSolver(solver, path, config.sandbox, config.seed)
-        else:
-            self._provider = PolicyProvider(config, "the solver", solver.model, solver.policy, self._folder)
-
-    def make(
-        self, arm: str, title: str, agent: Literal["debug", "rewrite"] | None = None, *, whole_budget: bool = False
-    ) -> Solver:
-        """The solver of an arm. Raises ConfigError where a script would have to be an agent."""
-        if self._solver.command is not None:
-            if agent is not None:
-                raise ConfigError(f"a program brings its own tools: remove {arm!r} from solver.references")
-            return CommandSolver(title, self._solver.command, self._folder / arm)
-        if self._provider is None:
-            assert self._script is not None
-            if agent is not None:
-                raise ConfigError(f"a scripted solver is not an agent: remove {arm!r} from solver.references")
-            return self._script
-        given = self._solver
+    def make(arm: str, title: str, agent: SolverAgent | None = None, *, whole_budget: bool = False) -> Solver:
         kind = OneShotSolver if given.mode == "one_shot" and agent is None else PolicySolver
         return kind(
             title,
-            self._name(),
-            self._folder / arm,
-            self._provider,
+            name,
+            out / "solver" / arm,
+            provider,
             given.agent if agent is None else AgentConfig(kind=agent, context_tokens=given.agent.context_tokens),
-            _sum(given.limits, self._config.limits) if whole_budget else given.limits,
-            self._pack,
+            _sum(given.limits, config.limits) if whole_budget else given.limits,
+            given.pack,
         )
 
-    def _name(self) -> str:
-        solver = self._solver
-        policy = solver.policy
-        who = self._config.fill(solver.model) if solver.model is not None else str(getattr(policy, "model", ""))
-        return f"{who or getattr(policy, 'kind', '')}, {solver.mode.replace('_', ' ')}"
+    return make
 
 
 def _sum(first: LimitsConfig, second: LimitsConfig) -> LimitsConfig:

@@ -1,57 +1,68 @@
-"""Where packs come from without an episode: nowhere, reading alone, the gold patch, another explorer's answers."""
+"""Where packs come from without running an episode: nowhere, reading alone, the gold patch, an earlier run, or another
+arm.
+"""
 
 from __future__ import annotations
 
-import json
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from gumshoe import __version__
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.episode.spec import task_ref
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs, Pair
-from gumshoe.eval.arms.explorers import FORMATS, ExplorerAnswer, NameLookup
-from gumshoe.eval.arms.readers import oracle_pack, static_pack
-from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.scorers.fetch import check_sources, fetch_sources
-from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import ContextPack, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
-from gumshoe.storage import describe, read_jsonl
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
+from gumshoe.eval.checks import Checks
+from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = ["AnswerPacks", "NoPacks", "OraclePacks", "StaticPacks"]
+__all__ = [
+    "EarlierEpisodes",
+    "NoPacks",
+    "OraclePacks",
+    "PacksWithoutProbes",
+    "StaticPacks",
+    "oracle_pack",
+    "static_pack",
+]
+
+WORD = re.compile(r"[A-Za-z_]\w{2,}")
+MOST_STATIC = 5
 
 
-class NoPacks(AnyTasks):
+class WithoutEpisodes:
+    """Base of the sources that run no episodes and can make packs for all tasks."""
+
+    policy: PolicyInfo | None = None
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """No episodes are left to run."""
+        return 0
+
+
+class NoPacks(WithoutEpisodes):
     """The solver gets the problem statement alone."""
-
-    policy = None
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """None instead of a pack, for every task and sample."""
         return _each_sample(run, {})
 
 
-class OraclePacks(AnyTasks):
+class OraclePacks(WithoutEpisodes):
     """The lines that the gold patch touches: the most that any report could say about places."""
-
-    policy = None
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """A pack for each task. Raises TaskError for a gold patch that cannot be read."""
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
 
 
-class StaticPacks(AnyTasks):
+class StaticPacks(WithoutEpisodes):
     """The functions that the problem statement names, found by reading alone and kept in a file: it takes a sandbox."""
-
-    policy = None
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """A pack for each task. Raises SandboxError."""
@@ -73,96 +84,116 @@ class StaticPacks(AnyTasks):
         return Packs({key: pack for key, pack in packs.packs.items() if pack is not None})
 
 
-class AnswerPacks:
-    """Another explorer's answers, read from a file: an episode without turns for each task.
+class EarlierEpisodes:
+    """The episodes of an earlier run, such as an arm of another evaluation.
+
+    Of the episodes on the same task, the first is its first sample.
 
     Args:
-        config: the file and its format.
-        path: the file, its variables filled in.
-
-    Raises:
-        DatasetError: the file cannot be read, or one of its lines is not an answer.
+        folder: the run folder.
     """
 
-    def __init__(self, config: AnswersConfig, path: Path) -> None:
-        self._config = config
-        self._path = path
-        self._given = self._read()
-        self.policy = PolicyInfo(kind=config.format, agent="seeker")
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Raises DatasetError if no line answers one of the tasks."""
-        if not any(task.id in self._given for task, _ in tasks):
-            named = f"; it has {next(iter(self._given))}, for example" if self._given else ""
-            raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
+    @property
+    def policy(self) -> PolicyInfo | None:
+        """Who decided in its episodes. Raises DatasetError."""
+        return self._episodes[0].policy
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Nothing is left to run. It is a fault if it has none of the tasks, or one as it was before a change."""
+        with checks.collect():
+            by_task = self._by_task
+            found = [(task, episode) for task, _ in tasks for episode in by_task.get(task.id, ())]
+            if tasks and not found:
+                raise DatasetError(
+                    f"{self._folder} has no episode on any of the tasks: evaluate on the tasks that it has"
+                )
+            for task, episode in found:
+                if episode.task.hash != task.hash:
+                    raise DatasetError(f"{self._folder}: task {task.id} has changed since that run: run it again")
+        return 0
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
-        """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
+        """Its packs; what the earlier run lacks counts as given up."""
+        samples = run.config.tasks.samples
+        found = {
+            (task.id, sample): episode
+            for task, _ in run.tasks
+            for sample, episode in enumerate(self._by_task.get(task.id, ())[:samples])
+        }
+        packs = {key: episode.context_pack or ContextPack() for key, episode in found.items()}
+        tools = dict.fromkeys(tool.name for episode in self._episodes for tool in episode.tools)
+        return Packs(packs, found, tools=tuple(tools), failed=len(run.tasks) * samples - len(found))
 
-        Raises:
-            DatasetError: an answer is not in its format.
-            TaskError: a task has neither its image here nor a repository with its base commit.
-            SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
-        """
-        check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
-        rough = [self._episode(task, self._answer(task, Sources([]))) for task, _ in run.tasks]
-        path, config = run.out / "answers.jsonl", run.config
-        fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers, run.repositories)
-        sources = Sources((task for task, _ in run.tasks), fetched)
-        answers = {task.id: self._answer(task, sources) for task, _ in run.tasks}
-        episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}
-        return Packs(
-            {key: one.context_pack or ContextPack() for key, one in episodes.items()},
-            episodes,
-            ranked={
-                name: answer.ranked
-                for name, answer in answers.items()
-                if answer is not None and answer.ranked is not None
-            },
-        )
+    @cached_property
+    def _episodes(self) -> list[Trajectory]:
+        """At least one. Raises DatasetError."""
+        episodes = [one for one in read_trajectories(self._folder) if one.branch is None]
+        if not episodes:
+            raise DatasetError(f"{self._folder} has no finished episode")
+        return episodes
 
-    def _episode(self, task: Task, answer: ExplorerAnswer | None) -> Trajectory:
-        return Trajectory(
-            id=f"{task.id}#answer",
-            task=task_ref(task),
-            policy=self.policy,
-            tools=(),
-            messages=(Message(role="user", content=task.problem_statement),),
-            steps=(),
-            stop=StopReason.UNKNOWN if answer is None else StopReason.REPORTED,
-            context_pack=None if answer is None else answer.pack,
-            provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
-        )
+    @cached_property
+    def _by_task(self) -> Mapping[str, Sequence[Trajectory]]:
+        by_task: dict[str, list[Trajectory]] = defaultdict(list)
+        for episode in self._episodes:
+            by_task[episode.task.id].append(episode)
+        return by_task
 
-    def _answer(self, task: Task, sources: Sources) -> ExplorerAnswer | None:
-        given = self._given.get(task.id)
-        if given is None:
-            return None
-        try:
-            return FORMATS[self._config.format].read(given, NameLookup(sources, task.id))
-        except ValidationError as error:
-            raise DatasetError(f"{self._path}: the pack of {task.id} is invalid: {describe(error)}") from None
-        except json.JSONDecodeError:
-            raise DatasetError(f"{self._path}: the answer to {task.id} is not JSON") from None
-        except ValueError as error:
-            raise DatasetError(f"{self._path}: the answer to {task.id} cannot be read: {error}") from None
 
-    def _read(self) -> dict[str, Any]:
-        """What each line gives, by task id."""
-        column = FORMATS[self._config.format].column
-        given: dict[str, Any] = {}
-        for number, row in read_jsonl(self._path):
-            name = row.get("task_id") or row.get("instance_id")
-            if not name or column not in row:
-                raise DatasetError(
-                    f"{self._path} line {number} is not an answer: it needs task_id and {column} "
-                    f"(format {self._config.format})"
-                )
-            given[str(name)] = row["answer"] if column == "answer" else row
-        return given
+class PacksWithoutProbes(WithoutEpisodes):
+    """The packs of another arm without their probes. The episodes remain that arm's: this one has none to score.
+
+    Args:
+        arm: name of the other arm, which comes first.
+    """
+
+    def __init__(self, arm: str) -> None:
+        self._arm = arm
+
+    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+        """The same claims, quotes and places, as if nothing had ever checked them."""
+        given = run.packs[self._arm].packs
+        return Packs({key: None if pack is None else _without_probes(pack) for key, pack in given.items()})
+
+
+def _without_probes(pack: ContextPack) -> ContextPack:
+    bare = {"probe": None, "check": None}
+    return pack.model_copy(update={"findings": tuple(one.model_copy(update=bare) for one in pack.findings)})
 
 
 def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:
     """The pack of each task, for every sample; None where there is none."""
     samples = range(run.config.tasks.samples)
     return Packs({(task.id, sample): packs.get(task.id) for task, _ in run.tasks for sample in samples})
+
+
+def oracle_pack(oracle: Oracle) -> ContextPack:
+    """The lines that the gold patch touches: the most that any report could say about places."""
+    gold = gold_lines(oracle.gold_patch)
+    return ContextPack(
+        locations=tuple(
+            Location(path=path, start=line, end=line) for path, lines in sorted(gold.items()) for line in sorted(lines)
+        )
+    )
+
+
+def static_pack(workspace: Workspace) -> ContextPack:
+    """The functions that the problem statement names, found with grep alone: nothing is run.
+
+    Functions whose name appears in the statement come first, ordered by how often it does; at most five.
+    """
+    words = WORD.findall(workspace.task.problem_statement)
+    found: list[tuple[int, Location]] = []
+    matches, _ = workspace.grep(r"^\s*(async\s+)?(def|class)\s+\w+", limit=1000)
+    for number, match in enumerate(matches):
+        name = re.sub(r"^\s*(async\s+)?(def|class)\s+", "", match.text).partition("(")[0].partition(":")[0].strip()
+        mentions = words.count(name)
+        if mentions and match.path.endswith(".py") and not workspace.is_readonly(match.path):
+            following = (other.line for other in matches[number + 1 :] if other.path == match.path)
+            end = max(match.line, next(following, match.line + 30) - 1)
+            found.append((-mentions, Location(path=match.path, start=match.line, end=end, symbol=name)))
+    found.sort(key=lambda pair: (pair[0], pair[1].path, pair[1].start))
+    return ContextPack(locations=tuple(location for _, location in found[:MOST_STATIC]))

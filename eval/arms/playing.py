@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
-from gumshoe.collect.data.store import RunFolder, read_trajectories
+from gumshoe.collect.data.store import TRAJECTORIES, RunFolder, read_trajectories
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
-from gumshoe.eval.arms.arm import AnyTasks, EvalRun, Hooks, Packs
+from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
 from gumshoe.eval.arms.policies import PolicyProvider
+from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, PolicyInfo, Trajectory
 
 __all__ = ["SeekerPacks", "collect_config", "finished_of", "run_episodes"]
 
 
-class SeekerPacks(AnyTasks):
+class SeekerPacks:
     """Runs a policy on every task; its reports are the packs.
 
     Args:
@@ -33,6 +34,12 @@ class SeekerPacks(AnyTasks):
         self._provider = provider
         self._agent = agent
         self.policy = policy
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Checks who is asked; the episodes that the run folder lacks are left."""
+        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
+        self._provider.check(checks, needed=left > 0)
+        return left
 
     def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
         """Runs what the folder does not hold yet; a model is served only if something is left to run.

@@ -3,51 +3,69 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from gumshoe.collect.policies.llm import with_llm
-from gumshoe.collect.policy_config import OpenAIConfig, PolicyConfig
-from gumshoe.errors import ConfigError, PolicyError
-from gumshoe.eval.config import EvalConfig
+from gumshoe.collect.policies.llm import find_key, with_llm
+from gumshoe.collect.policies.registry import check_policy
+from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, PolicyConfig
+from gumshoe.errors import PolicyError
+from gumshoe.eval.checks import Checks, Endpoint
+from gumshoe.eval.config import SamplingConfig, ServeConfig
 from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.model_folder import check_model_folder
 
-__all__ = ["PolicyProvider", "fingerprint"]
+__all__ = ["PolicyProvider", "endpoints_of_policy", "fingerprint"]
 
 
 class PolicyProvider:
     """Makes a policy's config from what an arm or the solver names. As a context manager, it stops the server on exit.
 
     Args:
-        config: the evaluation: its variables, and how models are served and asked.
-        name: who it is, for messages.
-        model: model folder, with {variables}; None where there is a policy.
-        policy: who decides; None where there is a model folder.
+        owner: who it is, for messages.
+        asked: who decides: a policy, or a model folder that is served.
+        serve: how a model folder is served.
+        sampling: how a served model is asked.
         folder: where the server's log and its scratch files go.
-
-    Raises:
-        ServeError: there is no such model folder.
-        ConfigError: a variable is not set.
     """
 
     def __init__(
-        self, config: EvalConfig, name: str, model: str | None, policy: PolicyConfig | None, folder: Path
+        self, owner: str, asked: PolicyConfig | str, serve: ServeConfig, sampling: SamplingConfig, folder: Path
     ) -> None:
-        self._config = config
-        self._policy = with_llm(policy) if policy is not None else None
+        self._owner = owner
+        self._configured = None if isinstance(asked, str) else asked
+        self._model = Path(asked).expanduser().resolve() if isinstance(asked, str) else None
+        self._serve = serve
+        self._sampling = sampling
         self._folder = folder
-        self._model = _model_folder(config, name, model)
         self._server: ModelServer | None = None
+
+    @cached_property
+    def _policy(self) -> PolicyConfig:
+        """The policy with the model that llm.yaml names filled in. Raises ConfigError."""
+        assert self._configured is not None
+        return with_llm(self._configured)
+
+    def check(self, checks: Checks, *, needed: bool) -> None:
+        """Checks the model folder, or the policy; its servers only if it is `needed` for an episode."""
+        with checks.collect():
+            if self._model is not None:
+                check_model_folder(self._model)
+                return
+            policy = self._policy
+            if needed:
+                check_policy(policy)
+                for endpoint in endpoints_of_policy(self._owner, policy):
+                    checks.endpoint(endpoint)
 
     @property
     def planned(self) -> PolicyConfig:
         """The policy as a run folder's config keeps it: a served model is named by its content, not by a port."""
         if self._model is not None:
             return self._served(f"{self._model} {fingerprint(self._model)}", None)
-        assert self._policy is not None
         return self._policy
 
     @contextmanager
@@ -61,7 +79,7 @@ class PolicyProvider:
             return
         if self._server is None:
             scratch = self._folder / "served"
-            server = ModelServer(self._model, self._config.serve, log=self._folder / "server.log", scratch=scratch)
+            server = ModelServer(self._model, self._serve, log=self._folder / "server.log", scratch=scratch)
             server.start()
             self._server = server
             serving(server)
@@ -85,7 +103,7 @@ class PolicyProvider:
 
     def _served(self, model: str, base_url: str | None) -> OpenAIConfig:
         """How a served model is asked: past calls as text, so that the server's template renders what was trained."""
-        sampling = self._config.sampling
+        sampling = self._sampling
         return OpenAIConfig(
             model=model,
             label=str(self._model) if base_url is not None else None,
@@ -112,12 +130,17 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-def _model_folder(config: EvalConfig, name: str, model: str | None) -> Path | None:
-    if model is None:
-        return None
-    try:
-        folder = Path(config.fill(model)).expanduser()
-    except ValueError as error:
-        raise ConfigError(f"{name}: {error}") from None
-    check_model_folder(folder)
-    return folder.resolve()
+def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
+    """The servers that a policy names itself; none if it asks OpenAI or Anthropic. Raises ConfigError without a key."""
+    if not isinstance(policy, OpenAIConfig | AnthropicConfig):
+        return
+    for base in policy.endpoints or (policy.base_url,):
+        if base is None:
+            continue
+        if isinstance(policy, AnthropicConfig):
+            yield Endpoint(owner, f"{base.rstrip('/')}/v1/models", {"x-api-key": find_key(policy)})
+        elif policy.azure_api_version or policy.azure_entra:
+            # Without a key: deployments differ in how they are asked, but a running server answers any request.
+            yield Endpoint(owner, base)
+        else:
+            yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})

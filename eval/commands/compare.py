@@ -56,8 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
-    from gumshoe.eval.results.comparisons import compare
-    from gumshoe.eval.results.measures import groups_of
+    from gumshoe.eval.results.measures import compare, groups_of
     from gumshoe.eval.results.metrics import BY_NAME
 
     pairs = _pair_arms(_read(before), _read(after))

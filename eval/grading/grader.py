@@ -1,8 +1,8 @@
-"""Gumshoe's own grader on many patches, each graded once."""
+"""Gumshoe's own grader, which grades each patch once, and the tasks that their gold patch does not always fix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,16 @@ from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier import verify
+from gumshoe.env.verifier.judge import Verdict
+from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.errors import TaskError
-from gumshoe.eval.grading.describe import describe_verdict
-from gumshoe.records import Oracle, Task
+from gumshoe.eval.records import FlakyTask
+from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Grader", "Submission"]
+__all__ = ["Grader", "Submission", "describe_run", "describe_verdict", "find_flaky"]
+
+NAMED = 3
+"""How many failing tests are named."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +80,71 @@ class Grader:
         except TaskError:
             return False, "the patch does not apply"
         return verdict.resolved, describe_verdict(verdict)
+
+
+def find_flaky(
+    tasks: Sequence[tuple[Task, Oracle]],
+    runs: int,
+    sandbox: SandboxConfig,
+    path: Path,
+    control: Control,
+    workers: int,
+) -> tuple[FlakyTask, ...]:
+    """The tasks that their gold patch does not resolve in every one of `runs` runs of the tests.
+
+    Results are kept in the file `path`. Raises SandboxError, or TaskError if a gold patch does not apply.
+    """
+    cache = JsonlCache(path)
+
+    def key(task: Task, oracle: Oracle) -> str:
+        return digest(task.hash, oracle.gold_patch, runs)
+
+    def work(pair: tuple[Task, Oracle]) -> None:
+        passed, why = _gold_runs(*pair, runs, sandbox)
+        cache.keep(key(*pair), {"task_id": pair[0].id, "passed": passed, "runs": runs, "why": why})
+
+    run_parallel([pair for pair in tasks if cache.get(key(*pair)) is None], work, workers=workers, control=control)
+    known = [cache.get(key(task, oracle)) for task, oracle in tasks]
+    return tuple(FlakyTask.model_validate(facts) for facts in known if facts is not None and facts["passed"] < runs)
+
+
+def _gold_runs(task: Task, oracle: Oracle, runs: int, config: SandboxConfig) -> tuple[int, str]:
+    """How many of `runs` runs of the gold patch, each from the same files, resolve the task; and why the first of the
+    others does not.
+    """
+    with Verifier(task, oracle, config, trusted=True) as verifier:
+        explanations = [verifier.verify(oracle.gold_patch).explanation for _ in range(runs)]
+    return explanations.count(""), next(filter(None, explanations), "")
+
+
+def describe_run(run: TestRun) -> str:
+    """How one run of the tests ended, whichever of them count."""
+    failing = [one.id for one in run.outcomes if one.outcome in ("failed", "error")]
+    if failing:
+        return _named(failing, f"of {len(run.outcomes)} tests fail")
+    if run.result.timed_out:
+        return f"the tests run for more than {run.result.duration_s:.0f} s"
+    if not run.passed:
+        return f"the tests end with exit code {run.result.exit_code}"
+    count = sum(one.passed for one in run.outcomes)
+    return "the tests pass" if count == 0 else "1 test passes" if count == 1 else f"{count} tests pass"
+
+
+def describe_verdict(verdict: Verdict) -> str:
+    """How the tests that count ended, with those to be fixed first."""
+    if verdict.resolved:
+        return describe_run(verdict.run) if verdict.run.passed else "the tests that count pass"
+    parts = [
+        _named(tests, what)
+        for tests, what in (
+            (verdict.failing_fail_to_pass, "still fail"),
+            (verdict.failing_pass_to_pass, "that passed before fail"),
+        )
+        if tests
+    ]
+    return "; ".join([*verdict.problems, *parts])
+
+
+def _named(tests: Sequence[str], what: str) -> str:
+    more = f" and {len(tests) - NAMED} more" if len(tests) > NAMED else ""
+    return f"{len(tests)} {what}: {', '.join(tests[:NAMED])}{more}"

@@ -1,10 +1,15 @@
-"""The arms side by side, as the terminal shows them."""
+"""The arms side by side, as tables on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE_HEAD
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from gumshoe.console import Console
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, Summary
 from gumshoe.eval.results.metrics import (
     BY_NAME,
@@ -15,12 +20,26 @@ from gumshoe.eval.results.metrics import (
     cell_of,
     measured,
     named,
+    own_metrics,
     shown_groups,
     write_cell,
 )
+from gumshoe.tools.text import plural
 
-__all__ = ["Table", "TableRow", "repair_tables", "seeker_tables"]
+__all__ = ["print_table", "repair_tables", "seeker_tables"]
 
+SHOWN = (
+    "valid_calls",
+    "file_acc@1",
+    "function_acc@1",
+    "function_recall",
+    "line_recall",
+    "line_precision",
+    "grounding",
+    "quoted",
+    "steps",
+    "tokens",
+)
 UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
 TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
 SPENDINGS = (
@@ -47,6 +66,29 @@ class Table:
     tasks: int
     metrics: tuple[Metric, ...]
     rows: tuple[TableRow, ...]
+
+
+def print_table(summary: Summary, console: Console) -> None:
+    """Prints what was found and what was fixed, a table for each group of tasks.
+
+    The tables show means, each with its 95% interval below it.
+    """
+    shown = [BY_NAME[name] for name in SHOWN]
+    for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):
+        _print(table, "", console)
+    for table in repair_tables(summary):
+        _print(table, "fixed, ", console)
+
+
+def _print(table: Table, what: str, console: Console) -> None:
+    title = f"{what}{table.title}: {plural(table.tasks, 'task')}, mean and 95% interval"
+    shown = RichTable(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    shown.add_column("arm")
+    for metric in table.metrics:
+        shown.add_column(metric.title, justify="right")
+    for row in table.rows:
+        shown.add_row(Text(row.label), *(Text(f"{cell.value}\n{cell.interval}") for cell in row.cells))
+    console.print(shown)
 
 
 def seeker_tables(summary: Summary, metrics: Sequence[Metric]) -> list[Table]:

@@ -1,20 +1,22 @@
-"""The metrics of a finished trajectory, one file per scorer. A value that could not be measured is None, never 0."""
+"""The metrics of a finished trajectory, Gumshoe's own and those that others add. A value that could not be measured is
+None, never 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from gumshoe.errors import ConfigError
 from gumshoe.eval.scorers import conduct, ranking
 from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
-from gumshoe.eval.scorers.conduct import Conduct
-from gumshoe.eval.scorers.grounding import Grounding, Quoted
+from gumshoe.eval.scorers.conduct import Conduct, Grounding, Quoted, ValidCalls
 from gumshoe.eval.scorers.localization import Level, Localization, Measure, ReciprocalRank
 from gumshoe.eval.scorers.ranking import Acc, Ranked, Rankings
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.eval.scorers.valid_calls import ValidCalls
+from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 
-__all__ = ["make_scorers"]
+__all__ = ["load_scorers", "make_scorers"]
 
 LOCALIZATION: tuple[tuple[Level, Measure], ...] = (
     *(("file", "recall"), ("file", "f1"), ("function", "recall"), ("function", "f1")),
@@ -37,3 +39,32 @@ def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) ->
         Brier(),
         *(Conduct(name) for name in conduct.MEASURES),
     ]
+
+
+def load_scorers(names: Iterable[str]) -> list[Scorer]:
+    """One scorer for each name.
+
+    Args:
+        names: announced in the entry-point group `gumshoe.metrics`, or paths `package.module:attribute`, of a scorer
+            or of a class that makes one without arguments.
+
+    Raises:
+        ConfigError: a name is unknown or cannot be imported, is not a scorer, or its metric already exists.
+    """
+    own = {scorer.name for scorer in make_scorers(Sources((), {}))}
+    scorers: dict[str, Scorer] = {}
+    for name in names:
+        scorer = _load(name)
+        if scorer.name in own:
+            raise ConfigError(f"metric {scorer.name!r} is one of Gumshoe's own: give {name!r} another name")
+        if scorer.name in scorers:
+            raise ConfigError(f"metric {scorer.name!r} is listed twice: list each metric once")
+        scorers[scorer.name] = scorer
+    return list(scorers.values())
+
+
+def _load(name: str) -> Scorer:
+    scorer = load_named(name, "metric", announced(METRICS))
+    if not isinstance(getattr(scorer, "name", None), str) or not hasattr(scorer, "score"):
+        raise ConfigError(f"{name!r} is not a metric: it needs a name and score(trajectory, oracle) -> Score")
+    return scorer

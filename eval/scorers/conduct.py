@@ -1,13 +1,17 @@
-"""How a policy behaved: what it used, which tools it called, and whether it reported."""
+"""How a policy behaved: what it used, whether its calls were valid, and whether what it reported was seen and holds."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
 
-from gumshoe.records import Oracle, Score, Trajectory
+from gumshoe.collect.packs import grounded_share, observation_texts, quoted_share
+from gumshoe.records import Oracle, Score, Step, Trajectory
 
-__all__ = ["MEASURES", "Conduct", "tool_counts"]
+__all__ = ["INVALID_KINDS", "MEASURES", "Conduct", "Grounding", "Quoted", "ValidCalls", "is_valid", "tool_counts"]
+
+INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
+"""Failure kinds that say the call itself was wrong, not that what it asked for was missing."""
 
 
 def _steps(trajectory: Trajectory) -> float:
@@ -75,3 +79,63 @@ class Conduct:
     def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
         """Reads the trajectory alone."""
         return Score(name=self.name, value=self._measure(trajectory))
+
+
+class ValidCalls:
+    """The share of turns whose calls all named a known tool with arguments that fit its schema.
+
+    A turn without a call is an invalid one: the agent had to act and did not. Turns, not calls, are counted, so that
+    a policy cannot raise its share by calling many tools at once. None where there was no turn.
+    """
+
+    name = "valid_calls"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+        """Reads the trajectory alone."""
+        turns = len(trajectory.steps)
+        if not turns:
+            return Score(name=self.name, value=None, explanation="no turn was taken")
+        valid = sum(is_valid(step) for step in trajectory.steps)
+        return Score(name=self.name, value=valid / turns, explanation=f"{valid} of {turns} turns")
+
+
+def is_valid(step: Step) -> bool:
+    """Whether all that a turn asked for could be carried out, and it asked for something."""
+    if not step.tool_calls or any(call.parse_error is not None for call in step.tool_calls):
+        return False
+    failures = (observation.failure for observation in step.observations)
+    return not any(failure is not None and failure.kind in INVALID_KINDS for failure in failures)
+
+
+class Grounding:
+    """The share of findings whose probe was confirmed and tells failing tests from passing ones.
+
+    None where there is no pack, a pack without findings, or one whose findings were never checked.
+    """
+
+    name = "grounding"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+        """Reads the trajectory alone."""
+        pack = trajectory.context_pack
+        share = None if pack is None else grounded_share(pack)
+        if pack is None or share is None:
+            return Score(name=self.name, value=None, explanation="nothing was claimed, or it was never checked")
+        return Score(name=self.name, value=share, explanation=f"{len(pack.findings)} findings")
+
+
+class Quoted:
+    """The share of findings whose quote appears in the observation of the step that they cite.
+
+    None where there is no pack, or a pack without findings: nothing was claimed.
+    """
+
+    name = "quoted"
+
+    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+        """Reads the trajectory alone."""
+        pack = trajectory.context_pack
+        share = None if pack is None else quoted_share(pack, observation_texts(trajectory.steps))
+        if pack is None or share is None:
+            return Score(name=self.name, value=None, explanation="nothing was claimed")
+        return Score(name=self.name, value=share, explanation=f"{len(pack.findings)} findings")

@@ -10,7 +10,7 @@ from gumshoe.collect.packs import Gold, Overlap, clean_path, lines_overlap
 from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import Location, Oracle, Score, Trajectory
+from gumshoe.records import ContextPack, Location, Oracle, Score, Trajectory
 from gumshoe.tools.spans import MODULE, Span, enclosing
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Measure",
     "Overlap",
     "ReciprocalRank",
+    "adherence",
     "changed_lines",
     "clean_path",
     "first_right_rank",
@@ -96,6 +97,17 @@ def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
         if any(line in location.lines for line in gold.get(clean_path(location.path), ())):
             return rank
     return None
+
+
+def adherence(pack: ContextPack | None, patch: str) -> float | None:
+    """1.0 if the patch changes a line of a reported location, else 0.0; None without locations or without a patch.
+
+    An insertion counts as a change of the line before it, as `gold_lines` has it.
+    """
+    changed = changed_lines(patch) if patch.strip() else None
+    if pack is None or not pack.locations or changed is None:
+        return None
+    return float(first_right_rank(pack.locations, changed) is not None)
 
 
 def gold_of(oracle: Oracle) -> dict[str, set[int]]:

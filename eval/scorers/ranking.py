@@ -1,4 +1,4 @@
-"""Acc@k over the files and functions that an explorer names, by LocAgent's rule.
+"""Acc@k over the files and functions that an explorer names, by LocAgent's rule, which SweRank and CodeScout share.
 
 A function is what `edited_functions` counts. A task whose gold patch edits no existing function is unscored, as with
 LocAgent.
@@ -6,18 +6,22 @@ LocAgent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from gumshoe.eval.scorers.edited import edited_functions, function_of
+from unidiff.patch import Hunk, Line
+
+from gumshoe.env.diff import apply_hunks, parse_patch, relocate
+from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.localization import clean_path, locations_of
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
-from gumshoe.tools.spans import Span
+from gumshoe.tools.spans import Span, spans
 
-__all__ = ["ACC", "Acc", "RankLevel", "Ranked", "Rankings", "acc_at"]
+__all__ = ["ACC", "Acc", "RankLevel", "Ranked", "Rankings", "acc_at", "edited_functions"]
 
 RankLevel = Literal["file", "function"]
 ACC: tuple[tuple[RankLevel, int], ...] = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
@@ -64,8 +68,7 @@ class Rankings:
 
     def _names(self, task_id: str, place: Location) -> list[str]:
         path = clean_path(place.path)
-        spans = self._sources.spans(task_id, path) or ()
-        return [f"{path}:{name}" for name in _touched(spans, place)]
+        return [f"{path}:{name}" for name in _touched(self._sources.spans(task_id, path) or (), place)]
 
     def _read_edited(self, task_id: str, patch: str) -> tuple[str, ...] | None:
         return edited_functions(patch, lambda path: self._sources.text(task_id, path))
@@ -110,3 +113,76 @@ def _touched(found: tuple[Span, ...], place: Location) -> list[str]:
     functions = (function_of(found, max(span.start, place.start)) for span in met if not span.is_class)
     names = list(dict.fromkeys(name for name in functions if name is not None))
     return names or [span.name for span in met][-1:]
+
+
+def edited_functions(patch: str, read: Callable[[str], str | None]) -> tuple[str, ...] | None:
+    """The existing functions that `patch` edits, each as `path:name`, in the order of the patch.
+
+    A function counts when the patch removes or adds a line in it that is neither blank, nor a comment, nor an import.
+    Functions that the patch adds do not count, nor do lines of a class or a module outside of any function. A nested
+    function belongs to the one around it.
+
+    Args:
+        patch: a unified diff.
+        read: gives the text of a file before the patch; None where it cannot be read.
+
+    Returns:
+        None where a Python file that the patch changes cannot be read or parsed, or the patch does not fit it.
+
+    Raises:
+        TaskError: `patch` is not a unified diff.
+    """
+    found: dict[str, None] = {}
+    for file in parse_patch(patch):
+        if file.source is None or not file.source.endswith(".py") or not file.hunks:
+            continue
+        before = read(file.source)
+        if before is None:
+            return None
+        file = relocate(file, before)
+        try:
+            old, new = _Code.parse(before), _Code.parse(apply_hunks(file, before))
+        except TaskError:
+            return None
+        if old is None or new is None:
+            return None
+        for line in (line for hunk in file.hunks for line in _changed(hunk)):
+            code, number = (old, line.source_line_no) if line.is_removed else (new, line.target_line_no)
+            name = code.function(number or 0)
+            if name is not None and name in old.functions:
+                found[f"{file.source}:{name}"] = None
+    return tuple(found)
+
+
+def function_of(found: tuple[Span, ...], line: int) -> str | None:
+    """The outermost function around `line`, methods with their class; None outside of any function."""
+    return next((span.name for span in found if not span.is_class and span.start <= line <= span.end), None)
+
+
+class _Code:
+    """Which function each line of a Python file belongs to."""
+
+    def __init__(self, found: tuple[Span, ...], imports: set[int]) -> None:
+        self._spans = found
+        self._imports = imports
+        self.functions = {span.name for span in found if not span.is_class}
+
+    @classmethod
+    def parse(cls, text: str) -> _Code | None:
+        """Parses a file's text; None if it is not valid Python."""
+        found = spans(text)
+        if found is None:
+            return None
+        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom)))
+        return cls(found, {line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)})
+
+    def function(self, line: int) -> str | None:
+        """The function that a line belongs to; None for an import, or outside of any function."""
+        return None if line in self._imports else function_of(self._spans, line)
+
+
+def _changed(hunk: Hunk) -> Iterator[Line]:
+    for line in hunk:
+        text = line.value.strip()
+        if (line.is_added or line.is_removed) and text and not text.startswith("#"):
+            yield line

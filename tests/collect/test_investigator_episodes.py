@@ -16,7 +16,7 @@ from gumshoe.collect.policies.investigator.handover import pack_of
 from gumshoe.collect.policies.investigator.latest import in_words
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.policy_config import InvestigatorConfig
-from gumshoe.eval.scorers.grounding import Grounding
+from gumshoe.eval.scorers.conduct import Grounding
 from gumshoe.records import (
     DebugFrame,
     ExecResult,

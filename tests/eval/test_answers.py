@@ -14,17 +14,16 @@ from gumshoe.collect.run.control import Control
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.repositories import Repositories
 from gumshoe.errors import DatasetError, TaskError
+from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
 from gumshoe.eval.arms.build import make_arms
-from gumshoe.eval.arms.packs import AnswerPacks
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.fetch import check_sources
 from gumshoe.eval.scorers.ranking import Ranked
-from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scorers.sources import Sources, check_sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
-from support.eval.made import PATCH, SOURCE, make_oracle, make_task
+from support.eval.made import PATCH, SOURCE, check_part, make_oracle, make_task
 
 TASK, OTHER = "shop__cart-17", "shop__cart-18"
 MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
@@ -50,8 +49,8 @@ def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> 
     (tmp_path / "out").mkdir(exist_ok=True)
     tasks = (task, task.model_copy(update={"id": OTHER}))
     run = EvalRun(config, tuple((one, make_oracle(one.id, PATCH)) for one in tasks), Control())
-    packs = AnswerPacks(answers, path)
-    packs.check(run.tasks)
+    packs = AnswerPacks(answers)
+    check_part(packs, run.tasks)
     return packs.collect(run, Hooks())
 
 
@@ -178,9 +177,9 @@ def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task
     )
     run = EvalRun(config, ((imaged, make_oracle(TASK, PATCH)),), Control())
     arms = make_arms(config)
-    packs = {"theirs": arms[0].packs.collect(run, Hooks())}
-    assert places(packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
-    (result,) = make_results(arms, packs, {}, run)["theirs"]
+    run.packs["theirs"] = arms[0].packs.collect(run, Hooks())
+    assert places(run.packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
+    (result,) = make_results(arms, {}, run)["theirs"]
     assert (result.scores["function_acc@5"], result.scores["function_recall"]) == (1, 1)
 
 

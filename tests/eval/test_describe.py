@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gumshoe.env.verifier.judge import judge
-from gumshoe.eval.grading.describe import describe_run, describe_verdict
+from gumshoe.eval.grading.grader import describe_run, describe_verdict
 from gumshoe.eval.records import Result
 from gumshoe.protocols import ExecResult
 from gumshoe.records import Oracle, TestOutcome, TestRun

@@ -15,8 +15,7 @@ from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
-from gumshoe.eval.scorers.conduct import Conduct, tool_counts
-from gumshoe.eval.scorers.grounding import Quoted
+from gumshoe.eval.scorers.conduct import Conduct, Quoted, tool_counts
 from gumshoe.records import Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_trajectory
 

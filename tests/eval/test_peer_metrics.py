@@ -13,9 +13,8 @@ from sklearn.metrics import precision_recall_fscore_support
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.edited import edited_functions
 from gumshoe.eval.scorers.localization import lines_overlap
-from gumshoe.eval.scorers.ranking import ACC, Ranked, Rankings, acc_at
+from gumshoe.eval.scorers.ranking import ACC, Ranked, Rankings, acc_at, edited_functions
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
 from support.eval.made import SOURCE, make_oracle, make_pack, make_task, make_trajectory

@@ -16,9 +16,8 @@ from gumshoe.cli import main
 from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.preflight.endpoints import Endpoint, check_endpoint, endpoints_of_policy
-from gumshoe.eval.preflight.faults import Faults
-from gumshoe.eval.preflight.resources import check_disk
+from gumshoe.eval.arms.policies import endpoints_of_policy
+from gumshoe.eval.checks import Checks, Endpoint, check_disk, check_endpoint
 from support.eval.explorers import Models, serving
 from support.eval.held_out import make_taskset
 from support.eval.made import write_eval_config
@@ -148,10 +147,10 @@ def test_the_disk_must_hold_the_results(tmp_path: Path) -> None:
 
 
 def test_a_single_fault_keeps_its_type() -> None:
-    faults = Faults()
-    faults.report()
+    checks = Checks()
+    checks.report()
     for _ in range(2):
-        with faults.collect():
+        with checks.collect():
             raise TaskError("the same")
     with pytest.raises(TaskError, match=r"^the same$"):
-        faults.report()
+        checks.report()

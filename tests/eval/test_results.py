@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Result
-from gumshoe.eval.results.comparisons import compare, compare_all
-from gumshoe.eval.results.measures import groups_of, in_group, measures
-from gumshoe.eval.results.score import score_trajectory
+from gumshoe.eval.results.measures import compare, compare_all, groups_of, in_group, measures
 from gumshoe.eval.results.stats import wilson
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scoring import score_trajectory
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 

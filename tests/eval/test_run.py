@@ -24,7 +24,7 @@ from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
-from gumshoe.eval.preflight.task_choice import choose_tasks
+from gumshoe.eval.prepare import choose_tasks
 from gumshoe.eval.records import Result
 from support.eval.held_out import make_taskset
 from support.eval.made import write_eval_config

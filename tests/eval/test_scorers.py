@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
-from gumshoe.eval.scorers.conduct import Conduct
-from gumshoe.eval.scorers.grounding import Grounding, Quoted
+from gumshoe.eval.scorers.conduct import Conduct, Grounding, Quoted, ValidCalls
 from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.eval.scorers.valid_calls import ValidCalls
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
 from gumshoe.tools.spans import MODULE, enclosing, spans
 from support.eval.made import SOURCE, make_oracle, make_pack, make_step, make_task, make_trajectory

@@ -14,15 +14,14 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
-from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks
-from gumshoe.eval.arms.readers import oracle_pack, static_pack
+from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack, static_pack
 from gumshoe.eval.arms.solvers.repair import repair, repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
 from support.eval.held_out import CLEAN, make_pair
-from support.eval.made import make_oracle, make_pack
+from support.eval.made import check_part, make_oracle, make_pack
 from support.sandboxes.sandbox_backends import LOCAL
 
 TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
@@ -151,9 +150,9 @@ def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[
 
 def test_hidden_tests_are_nothing_for_the_script(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
     hidden = pair[0].model_copy(update={"regime": "issue"})
-    script(tmp_path).check([pair])
+    assert check_part(script(tmp_path), [pair]) == 1
     with pytest.raises(ConfigError, match=r"shop/0 hides its tests.* solver\.kind=policy"):
-        script(tmp_path).check([(hidden, pair[1])])
+        check_part(script(tmp_path), [(hidden, pair[1])])
 
 
 def test_a_damaged_file_is_named(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:

@@ -16,8 +16,8 @@ from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.records import ALL, FlakyTask, Result, Summary
-from gumshoe.eval.results.terminal import print_table
-from gumshoe.eval.scorers.adherence import adherence
+from gumshoe.eval.results.tables import print_table
+from gumshoe.eval.scorers.localization import adherence
 from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.records import ContextPack, Decision
@@ -64,10 +64,10 @@ def evaluated(
             )
     control = Control()
     control.finish()  # the files of these tasks are in no image that could be read
-    run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control)
-    results = make_results(arms, packs, solutions, run)
+    run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control, packs=packs)
+    results = make_results(arms, solutions, run)
     flaky = (FlakyTask(task_id="t9", passed=2, runs=3),)
-    return config, summarize(config, run.tasks, flaky, arms, packs, results), results
+    return config, summarize(run, flaky, arms, results), results
 
 
 def test_the_summary_holds_uplift_calibration_and_flaky_tasks(tmp_path: Path) -> None:

@@ -7,19 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.console import Console
 from gumshoe.errors import DatasetError
-from gumshoe.eval.config import ArmConfig, EvalConfig
+from gumshoe.eval.prepare import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, LossCurve, Measured, Summary
-from gumshoe.eval.results.losses import read_losses
 from gumshoe.eval.results.measures import measures
 from gumshoe.eval.results.metrics import Metric, write_cell
-from gumshoe.eval.results.score import score_trajectory
-from gumshoe.eval.results.terminal import print_table
+from gumshoe.eval.results.tables import print_table
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scoring import score_trajectory
 from gumshoe.records import PolicyInfo
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
@@ -56,31 +53,21 @@ def two_arms() -> Summary:
     )
 
 
-def with_log(path: Path) -> EvalConfig:
-    return EvalConfig(
-        out="x",
-        vars={"train": str(path.parent)},
-        tasks=TasksConfig(source="casebook"),
-        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
-        training_log=f"{{train}}/{path.name}",
-    )
-
-
 def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text('{"step": 2, "loss": 1.5}\n{"step": 1, "loss": 2}\n{"step": 3, "loss": NaN}\n{"loss": 1}\n\n')
-    assert read_losses(with_log(log)) == (LossCurve(label="training", points=((1.0, 2.0), (2.0, 1.5))),)
+    assert read_losses(str(log)) == (LossCurve(label="training", points=((1.0, 2.0), (2.0, 1.5))),)
     with log.open("a") as file:
         file.write('{"step": 2, "eval_loss": 2.5}\n')
-    assert [curve.label for curve in read_losses(with_log(log))] == ["training", "held out"]
+    assert [curve.label for curve in read_losses(str(log))] == ["training", "held out"]
     log.write_text("{")
     with pytest.raises(DatasetError, match="line 1: not JSON"):
-        read_losses(with_log(log))
+        read_losses(str(log))
     log.write_text("{}\n[]\n")
     with pytest.raises(DatasetError, match="line 2 is not a JSON object"):
-        read_losses(with_log(log))
+        read_losses(str(log))
     with pytest.raises(DatasetError, match="there is no training log"):
-        read_losses(with_log(tmp_path / "nowhere"))
+        read_losses(str(tmp_path / "nowhere"))
 
 
 def test_the_terminal_table_has_a_line_an_arm_and_group() -> None:

@@ -19,7 +19,7 @@ from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.verifier import grade, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import ConfigError
-from gumshoe.eval.grading.flaky import find_flaky
+from gumshoe.eval.grading.grader import find_flaky
 from gumshoe.records import Oracle, Task
 
 LOCAL = SandboxConfig(kind="local")

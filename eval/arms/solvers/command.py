@@ -21,6 +21,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, ToolFailure
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.solvers.sandboxed import Ran, RelayTarget, run_with_endpoint
+from gumshoe.eval.checks import Checks, Endpoint, count_lines
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Trajectory
@@ -29,6 +30,7 @@ from gumshoe.tools.interpreters import our_program
 
 __all__ = ["CommandSolver"]
 
+ATTEMPTS = "attempts.jsonl"
 NO_ENTRY = "{}"
 NO_PACK = "There is no report on this problem."
 FILES = {
@@ -58,8 +60,15 @@ class CommandSolver:
         self._config = config
         self._folder = folder
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Works on all tasks."""
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Checks the program's endpoint; the attempts that the folder lacks are left."""
+        config = self._config
+        left = max(0, attempts - count_lines(self._folder / ATTEMPTS))
+        if left and config.endpoint is not None:
+            key = os.environ.get(config.api_key_env, "none")
+            headers = {"Authorization": f"Bearer {key}"}
+            checks.endpoint(Endpoint("the solver", f"{config.endpoint.rstrip('/')}/models", headers))
+        return left
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The outcome of each attempt; attempts that were not reached are missing.
@@ -68,7 +77,7 @@ class CommandSolver:
             SandboxError: a sandbox broke.
             PolicyError: the program did not start, or its endpoint answered nothing.
         """
-        cache = JsonlCache(self._folder / "attempts.jsonl")
+        cache = JsonlCache(self._folder / ATTEMPTS)
         todo = {self._key(one): one for one in attempts if cache.get(self._key(one)) is None}
         hooks.begun(len(attempts), len(attempts) - len(todo))
         run_parallel(

@@ -1,25 +1,30 @@
-"""A policy as a solver: its episodes with an arm's packs form a run folder, run and resumed like any other."""
+"""Policies as solvers: episodes with an arm's packs form a run folder of their own, or the arm's own agent made the
+patch.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
-from gumshoe.collect.data.store import RunFolder
+from gumshoe.collect.data.store import TRAJECTORIES, RunFolder
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
+from gumshoe.collect.prompts import read_template
 from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.playing import collect_config, finished_of, run_episodes
 from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
-from gumshoe.eval.arms.solvers.own import grade_episodes
+from gumshoe.eval.checks import Checks, count_lines
+from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
 
-__all__ = ["OneShotSolver", "PolicySolver"]
+__all__ = ["OneShotSolver", "OwnPatches", "PolicySolver"]
 
 
 class PolicySolver:
@@ -32,7 +37,7 @@ class PolicySolver:
         provider: the policy, shared by all arms, so that a model is served once.
         agent: what it may do.
         limits: how much it may use on a task.
-        pack: source of the template for packs; None: the bundled one.
+        pack: path of the template for packs; None: the bundled one.
     """
 
     def __init__(
@@ -53,8 +58,18 @@ class PolicySolver:
         self._limits = limits
         self._pack = pack
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Works on all tasks."""
+    @cached_property
+    def _template(self) -> str | None:
+        """The template for packs. Raises ConfigError."""
+        return None if self._pack is None else read_template(Path(self._pack).expanduser())
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Checks who is asked and the template; the episodes that the run folder lacks are left."""
+        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
+        self._provider.check(checks, needed=left > 0)
+        with checks.collect():
+            _ = self._template
+        return left
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """Runs an episode for each attempt and grades its patch.
@@ -90,7 +105,7 @@ class PolicySolver:
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         """The episode with the pack written below its problem statement."""
-        return dataclasses.replace(episode, task=with_pack(episode.task, pack, self._pack))
+        return dataclasses.replace(episode, task=with_pack(episode.task, pack, self._template))
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
         return policy
@@ -109,3 +124,57 @@ class OneShotSolver(PolicySolver):
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
         return ShownFirst(policy, looks(pack), trials(pack))
+
+
+class OwnPatches:
+    """No further solver: the arm's own agent changes the code."""
+
+    title = "grading"
+    name = ""
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Nothing is left to run but the tests."""
+        return 0
+
+    def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
+        """The patches of the arm's episodes, graded. Raises SandboxError."""
+        return grade_episodes({one.key: one.episode for one in attempts if one.episode is not None}, run)
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> dict[AttemptKey, Solution]:
+    """The outcomes of episodes that end with a patch; patches that the episode itself could not judge are graded."""
+    grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
+    pairs = run.pairs
+    answers = {key: Submission(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None}
+    grader.grade(answers.values(), run.control, run.config.workers)
+    return {
+        key: solution_of(one, grader.resolved(answers[key]), grader.describe(answers[key]))
+        if key in answers
+        else solution_of(one, float(bool(one.resolved)), _describe_end(one))
+        for key, one in episodes.items()
+    }
+
+
+def solution_of(trajectory: Trajectory, solved: float | None, tests: str = "") -> Solution:
+    """The outcome of an episode; the caller says whether the task is solved."""
+    usage, last = trajectory.usage, trajectory.steps[-1] if trajectory.steps else None
+    return Solution(
+        solved,
+        patch=trajectory.patch,
+        trajectory=trajectory.id,
+        steps=len(trajectory.steps),
+        tokens=(usage.prompt_tokens + usage.completion_tokens) or None,
+        cost_usd=usage.cost_usd,
+        seconds=None if last is None else last.started_at + last.duration_s,
+        tests=tests,
+    )
+
+
+def _describe_end(trajectory: Trajectory) -> str:
+    """How the episode's own tests ended, which its score is based on."""
+    passed = "every test passes" if trajectory.resolved else "not every test passes" if trajectory.patch else "no patch"
+    explanation = next((score.explanation for score in trajectory.scores if score.name == "resolved"), "")
+    return f"{passed} ({explanation})" if explanation else passed

@@ -16,7 +16,7 @@ from gumshoe.env.synth.candidates import Candidate, candidates
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders
-from gumshoe.eval.grading.describe import describe_run
+from gumshoe.eval.grading.grader import describe_run
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.records import ContextPack, Location
 

@@ -14,6 +14,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.solvers.repair import Repair, repair_each
+from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.config import SolverConfig
 from gumshoe.records import Task
 
@@ -42,14 +43,16 @@ class ScriptedSolver:
         self._sandbox = sandbox
         self._seed = seed
 
-    def check(self, tasks: Sequence[Pair]) -> None:
-        """Raises ConfigError where the tests of a task are hidden, so that no change can be tried."""
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """It is a fault if the tests of a task are hidden, so that no change can be tried."""
         hidden = next((task.id for task, _ in tasks if task.regime != "debug"), None)
-        if hidden is not None:
-            raise ConfigError(
-                f"task {hidden} hides its tests, which the scripted solver needs: set solver.kind=policy, or "
-                "tasks.options.regime=debug"
-            )
+        with checks.collect():
+            if hidden is not None:
+                raise ConfigError(
+                    f"task {hidden} hides its tests, which the scripted solver needs: set solver.kind=policy, or "
+                    "tasks.options.regime=debug"
+                )
+        return max(0, attempts - count_lines(self._path))
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The outcome of each attempt; attempts that were not reached are missing. Raises SandboxError."""

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from gumshoe.eval.arms.arm import PackSource, Solver
+from gumshoe.eval.checks import Checks
 from gumshoe.records import (
     Completion,
     ContextPack,
@@ -151,6 +153,14 @@ def make_trajectory(
         usage=Usage(prompt_tokens=tokens),
         provenance=Provenance(gumshoe="0", python="3", sandbox="none"),
     )
+
+
+def check_part(part: PackSource | Solver, tasks: Sequence[tuple[Task, Oracle]]) -> int:
+    """Has a part of an evaluation check itself. Returns what it has left to run; raises what it finds wrong."""
+    checks = Checks()
+    left = part.check(tasks, len(tasks), checks)
+    checks.report()
+    return left
 
 
 def write_eval_config(folder: Path, **config: Any) -> Path:
