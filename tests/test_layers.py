@@ -111,7 +111,7 @@ def test_strings_that_name_modules_of_other_layers_are_known(root: Path):
             if is_module and parts[0] not in MAY_IMPORT.get(folder, ()):
                 found.add(("/".join(parts), name))
     assert found == {
-        ("eval/serve/check_rows.py", "gumshoe.train.masks"),
+        ("eval/serve/check.py", "gumshoe.train.masks"),
         ("eval/view/masks.py", "gumshoe.train.masks"),
         ("train/config.py", "gumshoe.eval.live"),
     }

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import secrets
-import sys
 from pathlib import Path
-from typing import Any
 
 from gumshoe.collect.commands.arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.collect.policies.llm import with_llm
@@ -55,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.env.sandboxes.open import close_pools, require_sandbox
     from gumshoe.eval.mcp.server import make_server
     from gumshoe.eval.mcp.tool_session import Repository
+    from gumshoe.eval.mcp.transports import PATH, http_app, run_stdio
 
     config = _config(arguments)
     check_policy(config.policy)
@@ -65,29 +63,15 @@ def run(arguments: argparse.Namespace) -> int:
     server = make_server(repository, config)
     try:
         if arguments.http:
-            _serve_http(server, config, arguments)
-        else:
-            from gumshoe.eval.mcp.transports import run_stdio
+            from gumshoe.eval.web import serve_programs
 
+            app = http_app(server, config)
+            serve_programs(app, "MCP", host=arguments.host, port=arguments.port, token=arguments.token, path=PATH)
+        else:
             run_stdio(server)
     finally:
         close_pools()
     return 0
-
-
-def _serve_http(server: Any, config: McpConfig, arguments: argparse.Namespace) -> None:
-    from gumshoe.eval.guard import Guard, is_loopback
-    from gumshoe.eval.listening import listen, serve, url_of
-    from gumshoe.eval.mcp.transports import PATH, http_app
-
-    loopback = is_loopback(arguments.host)
-    token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
-    app = Guard(http_app(server, config), loopback=loopback, token=token)
-    with listen(arguments.host, arguments.port) as listening:
-        print(f"MCP at {url_of(listening)}{PATH} (Ctrl-C ends it)", file=sys.stderr, flush=True)
-        if token is not None and not arguments.token:
-            print(f"clients send the header Authorization: Bearer {token}", file=sys.stderr, flush=True)
-        serve(app, listening)
 
 
 def _config(arguments: argparse.Namespace) -> McpConfig:

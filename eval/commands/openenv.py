@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +38,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C. Raises GumshoeError."""
     from gumshoe.env.sandboxes.open import close_pools
-    from gumshoe.eval.guard import Guard, is_loopback
-    from gumshoe.eval.listening import listen, serve, url_of
     from gumshoe.eval.openenv import OpenEnvConfig, make_app
+    from gumshoe.eval.web import serve_programs
 
     data: dict[str, Any] = read_yaml(arguments.config) if arguments.config is not None else {"sandbox": {"pool": 4}}
     data = {**data, "tasks": {**data.get("tasks", {}), "source": arguments.source}}
     config = validate(OpenEnvConfig, apply_overrides(data, arguments.param), origin="gumshoe openenv")
-    loopback = is_loopback(arguments.host)
-    token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
-    app = Guard(make_app(config), loopback=loopback, token=token)
     try:
-        with listen(arguments.host, arguments.port) as listening:
-            print(f"OpenEnv at {url_of(listening)} (Ctrl-C ends it)", file=sys.stderr, flush=True)
-            if token is not None and not arguments.token:
-                print(f"clients send the header Authorization: Bearer {token}", file=sys.stderr, flush=True)
-            serve(app, listening)
+        serve_programs(make_app(config), "OpenEnv", host=arguments.host, port=arguments.port, token=arguments.token)
     finally:
         close_pools()
     return 0

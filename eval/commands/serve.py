@@ -87,8 +87,7 @@ def _config(arguments: argparse.Namespace) -> ServeConfig:
 
 def _check(arguments: argparse.Namespace, base_url: str, model: str) -> int:
     """Prints one line per item; returns 1 if any is wrong."""
-    from gumshoe.eval.serve.check import check_server
-    from gumshoe.eval.serve.check_rows import ASK
+    from gumshoe.eval.serve.check import ASK, check_server
 
     counts: Counter[str] = Counter()
     for verdict in check_server(base_url, model, arguments.model, ask=arguments.ask or ASK):

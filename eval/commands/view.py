@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import secrets
 import socket
 import webbrowser
 from pathlib import Path
@@ -66,21 +65,20 @@ def _write(library: Library, out: Path) -> int:
 
 
 def _serve(library: Library, arguments: argparse.Namespace) -> int:
-    from gumshoe.eval.guard import is_loopback
-    from gumshoe.eval.view.server import ViewerServer, make_app
+    from gumshoe.eval.view.server import make_app
+    from gumshoe.eval.web import WebServer, is_loopback, make_token
 
-    loopback = is_loopback(arguments.host)
-    token = arguments.token or (None if loopback else secrets.token_urlsafe(24))
+    loopback, token = is_loopback(arguments.host), make_token(arguments.token, arguments.host)
     names = [*arguments.name, *([] if loopback else [socket.gethostname(), arguments.host])]
     app = make_app(library, loopback=loopback, names=names, token=token)
     try:
-        server = ViewerServer(app, arguments.host, PORT if arguments.port is None else arguments.port)
+        server = WebServer(app, arguments.host, PORT if arguments.port is None else arguments.port)
     except ConfigError:
         if arguments.port is not None:
             raise
-        server = ViewerServer(app, arguments.host, 0)
+        server = WebServer(app, arguments.host, 0)
     library.catalog.start()
-    address = server.url + (f"?token={token}" if token is not None else "")
+    address = f"{server.url}/" + (f"?token={token}" if token is not None else "")
     print(f"Look at {address} (Ctrl-C ends it)", flush=True)
     if arguments.open:
         webbrowser.open(address)

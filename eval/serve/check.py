@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +16,10 @@ from openai.types.chat import ChatCompletion
 
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import ServeError
-from gumshoe.eval.serve.check_rows import ASK, CONVERSATIONS, TOOLS, TrainedRow, Unrendered, render_rows
-from gumshoe.records import Message, ToolSchema
+from gumshoe.records import Message, ToolCall, ToolSchema
 from gumshoe.tools.text_calls import TAG
 
-__all__ = ["CheckItem", "check_server"]
+__all__ = ["ASK", "CheckItem", "check_server"]
 
 Status = Literal["ok", "not supported", "wrong", "not judged"]
 """`not supported`: the server refuses or ignores it, as its answer shows. `wrong`: it answers, but not with what was
@@ -33,6 +35,55 @@ SYNTAXES: dict[str, Callable[[Sequence[Message]], list[dict[str, Any]]]] = {
 """How the history is sent, by the names that a policy's `syntax` has."""
 
 
+ASK = "Show the file cart.py with the tool view."
+
+TOOLS = (
+    ToolSchema(
+        name="view",
+        description="Shows a file.",
+        parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+    ),
+    ToolSchema(
+        name="report",
+        description="Hands over what was found.",
+        parameters={"type": "object", "properties": {"hypothesis": {"type": "string"}}, "required": ["hypothesis"]},
+    ),
+)
+
+_DEEP = ToolCall(id="1", name="view", arguments={"path": "é b.py", "start": 3, "deep": {"b": [1, "2"], "a": None}})
+_AGAIN = ToolCall(id="2", name="view", arguments={"path": "cart.py"})
+_HEAD = (Message(role="system", content="You look for bugs."), Message(role="user", content="test_total fails."))
+
+
+def _result(step: int, call: ToolCall, text: str) -> Message:
+    return Message(role="tool", content=f"[step {step}] {text}", tool_call_id=call.id, name=call.name)
+
+
+CONVERSATIONS: dict[str, tuple[Message, ...]] = {
+    # Turns with text, one call, two calls, and no text.
+    "conversation": (
+        *_HEAD,
+        Message(role="assistant", content="[seek 0.9] I look\nat it.", tool_calls=(_DEEP,)),
+        _result(0, _DEEP, "1 total = 'ü'\n  2 return <total> & \"more\""),
+        Message(role="assistant", content="[seek 0.5] Both.", tool_calls=(_DEEP, _AGAIN)),
+        _result(1, _DEEP, "1 a"),
+        _result(1, _AGAIN, "1 b"),
+        Message(role="assistant", content="", tool_calls=(_AGAIN,)),
+        _result(2, _AGAIN, "error: no such file"),
+        Message(role="assistant", content="[report 0.9] It is line 2."),
+    ),
+    # Reasoning in turns before and after a user's message: templates treat the two differently.
+    "reasoning": (
+        *_HEAD,
+        Message(role="assistant", content="[seek 0.9] I look.", tool_calls=(_DEEP,), reasoning="It may be\nthe total."),
+        _result(0, _DEEP, "1 a"),
+        Message(role="assistant", content="[report 0.9] Done.", reasoning="So it is."),
+        Message(role="user", content="Sure?"),
+        Message(role="assistant", content="[report 0.9] Yes."),
+    ),
+}
+
+
 @dataclass(frozen=True)
 class CheckItem:
     """One item, its status, and what was seen."""
@@ -42,9 +93,7 @@ class CheckItem:
     seen: str
 
 
-def check_server(
-    base_url: str, model: str, folder: Path, *, ask: str = ASK, tools: Sequence[ToolSchema] = TOOLS
-) -> Iterator[CheckItem]:
+def check_server(base_url: str, model: str, folder: Path, *, ask: str = ASK) -> Iterator[CheckItem]:
     """Asks a running server and yields one verdict per item.
 
     What depends on the model's ability (to call a tool at all) is `not judged` if the model lacks it.
@@ -54,14 +103,13 @@ def check_server(
         model: the model's name there.
         folder: the model folder, which the training path renders with.
         ask: what makes this model call a tool.
-        tools: the tools it is offered.
 
     Raises:
         ServeError: nobody answers.
     """
     asked = [{"role": "user", "content": ask}]
     with openai.OpenAI(base_url=base_url, api_key="none", timeout=TIMEOUT_S, max_retries=0) as client:
-        server = CheckedModel(client, model, tools)
+        server = CheckedModel(client, model)
         yield _judged("native calls", lambda: judge_native_call(server, asked))
         yield _judged("streaming", lambda: judge_streaming(server, asked))
         yield from _renderings(server, folder)
@@ -70,10 +118,9 @@ def check_server(
 class CheckedModel:
     """One model on one server, asked at temperature 0 with the same tools each time."""
 
-    def __init__(self, client: openai.OpenAI, model: str, tools: Sequence[ToolSchema]) -> None:
-        self.tools = tools
+    def __init__(self, client: openai.OpenAI, model: str) -> None:
         self._create: Callable[..., Any] = client.chat.completions.create
-        self._fields = {"model": model, "temperature": 0, "tools": [tool.as_openai() for tool in tools]}
+        self._fields = {"model": model, "temperature": 0, "tools": [tool.as_openai() for tool in TOOLS]}
         self._names_tokens = True
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> ChatCompletion:
@@ -132,7 +179,7 @@ def judge_native_call(server: CheckedModel, asked: Sequence[Mapping[str, Any]]) 
     if not calls:
         return "not judged", f"the model called no tool: {text[:60]!r}"
     for name, arguments in calls:
-        if name not in {tool.name for tool in server.tools}:
+        if name not in {tool.name for tool in TOOLS}:
             return "wrong", f"a call of {name!r}, which was not offered"
         try:
             is_object = isinstance(json.loads(arguments or "{}"), dict)
@@ -170,10 +217,52 @@ def _calls_of(message: Any) -> list[tuple[str, str]]:
     return [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
 
 
+class Unrendered(Exception):
+    """The training path could not be asked; the message says why."""
+
+
+@dataclass(frozen=True)
+class TrainedRow:
+    """A conversation as training sees it: its tokens, and where each assistant turn begins."""
+
+    ids: tuple[int, ...]
+    starts: tuple[int, ...]
+
+
+def render_rows(model: Path, conversations: Sequence[Sequence[Message]]) -> list[TrainedRow]:
+    """The conversations as `gumshoe train` would render them, in a separate process, so that nothing here needs torch.
+
+    Raises Unrendered.
+    """
+    rows = [
+        {
+            "messages": [message.as_openai(arguments_as_text=False) for message in messages],
+            "tools": [tool.as_openai() for tool in TOOLS],
+        }
+        for messages in conversations
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "gumshoe.train.masks", str(model)],
+        input="".join(f"{json.dumps(row)}\n" for row in rows),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+    )
+    if done.returncode != 0:
+        lines = done.stderr.strip().splitlines() or ["it printed nothing"]
+        raise Unrendered(f"the training path cannot render here: {lines[-1][:300]}")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    wrong = [answer["error"] for answer in answers if "error" in answer]
+    if wrong:
+        raise Unrendered(f"the training path cannot render here: {wrong[0]}")
+    return [TrainedRow(tuple(answer["input_ids"]), tuple(answer["starts"])) for answer in answers]
+
+
 def _renderings(server: CheckedModel, folder: Path) -> Iterator[CheckItem]:
     items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in CONVERSATIONS]
     try:
-        rows = dict(zip(CONVERSATIONS, render_rows(folder, list(CONVERSATIONS.values()), server.tools), strict=True))
+        rows = dict(zip(CONVERSATIONS, render_rows(folder, list(CONVERSATIONS.values())), strict=True))
     except Unrendered as error:
         yield from (CheckItem(item, "not judged", str(error)) for item, _, _ in items)
         return

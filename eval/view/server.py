@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
@@ -15,12 +14,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.eval.guard import Guard
-from gumshoe.eval.listening import listen, url_of
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.static import PAGE, PAGE_FILES
+from gumshoe.eval.web import Guard
 
-__all__ = ["ViewerServer", "make_app"]
+__all__ = ["make_app"]
 
 
 def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> Guard:
@@ -39,41 +37,6 @@ def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), tok
     ]
     app = GZipMiddleware(Starlette(routes=routes), minimum_size=2_000, compresslevel=3)
     return Guard(app, loopback=loopback, names=names, token=token, page=True)
-
-
-class ViewerServer:
-    """A server that listens, so that its address is known before it answers.
-
-    Args:
-        app: what answers.
-        host: the address to listen on.
-        port: the port; 0 takes a free one.
-
-    Raises:
-        ConfigError: it cannot listen there.
-    """
-
-    def __init__(self, app: Guard, host: str, port: int) -> None:
-        self._socket = listen(host, port)
-        self.host: str = self._socket.getsockname()[0]
-        self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(
-            app, log_level="warning", lifespan="off", server_header=False, timeout_graceful_shutdown=10, ws="none"
-        )
-        self._server = uvicorn.Server(config)
-
-    @property
-    def url(self) -> str:
-        """Where it answers, for a browser on this machine."""
-        return f"{url_of(self._socket)}/"
-
-    def serve(self) -> None:
-        """Answers until it is stopped, by Ctrl-C as well."""
-        self._server.run(sockets=[self._socket])
-
-    def stop(self) -> None:
-        """Makes `serve` return, from any thread."""
-        self._server.should_exit = True
 
 
 def _file(name: str) -> Callable[[Request], Response]:

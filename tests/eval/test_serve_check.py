@@ -15,8 +15,16 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.errors import ServeError
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.check import CheckedModel, CheckItem, check_server, same_rendering
-from gumshoe.eval.serve.check_rows import CONVERSATIONS, TOOLS, TrainedRow, Unrendered, render_rows
+from gumshoe.eval.serve.check import (
+    CONVERSATIONS,
+    CheckedModel,
+    CheckItem,
+    TrainedRow,
+    Unrendered,
+    check_server,
+    render_rows,
+    same_rendering,
+)
 
 
 def test_transformers_serve_does_what_it_is_known_to_do(served: ModelServer, micro_model: Path) -> None:
@@ -43,7 +51,7 @@ def test_the_command_checks_a_server_that_runs_already(
 
 def test_the_training_path_that_cannot_render_is_not_judged(tmp_path: Path) -> None:
     with pytest.raises(Unrendered, match="the training path cannot render here"):
-        render_rows(tmp_path, [CONVERSATIONS["conversation"]], TOOLS)
+        render_rows(tmp_path, [CONVERSATIONS["conversation"]])
 
 
 Reply = tuple[int, Any]
@@ -164,7 +172,7 @@ TURNS = CONVERSATIONS["reasoning"]
 
 def rendering(url: str, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> CheckItem:
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
-        return same_rendering(CheckedModel(client, "m", TOOLS), "t", syntax, TURNS, TrainedRow((1, 2, 3, 4), starts))
+        return same_rendering(CheckedModel(client, "m"), "t", syntax, TURNS, TrainedRow((1, 2, 3, 4), starts))
 
 
 def tokens(*ids: int) -> Reply:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from gumshoe.eval.guard import is_loopback
 from gumshoe.eval.view.library import Library
+from gumshoe.eval.web import is_loopback
 from support.eval.viewer import get, serving
 
 

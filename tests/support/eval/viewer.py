@@ -11,11 +11,11 @@ from typing import Any
 import httpx2
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
 
-from gumshoe.eval.guard import is_loopback
 from gumshoe.eval.view import library as view_library
 from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.server import ViewerServer, make_app
+from gumshoe.eval.view.server import make_app
+from gumshoe.eval.web import WebServer, is_loopback
 
 __all__ = ["all_rows", "get", "open_library", "quiet_page", "serving"]
 
@@ -44,12 +44,12 @@ def open_library(*paths: Path, model: Path | None = None) -> Generator[Library]:
 def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = None) -> Generator[str]:
     """The library behind a server; gives its address without the last slash."""
     app = make_app(library, loopback=is_loopback(host) and token is None, token=token)
-    listening = ViewerServer(app, host, 0)
+    listening = WebServer(app, host, 0)
     thread = threading.Thread(target=listening.serve, daemon=True)
     library.catalog.start()
     thread.start()
     try:
-        yield listening.url.rstrip("/")
+        yield listening.url
     finally:
         listening.stop()
         thread.join()

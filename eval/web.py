@@ -1,9 +1,14 @@
-"""Who may ask, and what a browser may do with the answers: pure ASGI, around everything else."""
+"""Servers that we start: who may ask, what a browser may do with the answers, and how they listen."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import secrets
+import signal
+import socket
+import sys
+import threading
 from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -12,7 +17,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["CONTENT_POLICY", "Guard", "is_loopback"]
+from gumshoe.errors import ConfigError
+
+__all__ = ["CONTENT_POLICY", "Guard", "WebServer", "is_loopback", "make_token", "serve_programs"]
 
 CONTENT_POLICY = "; ".join(
     (
@@ -37,6 +44,7 @@ HEADERS = {
     "x-frame-options": "DENY",
 }
 COOKIE = "gumshoe_token"
+SHUTDOWN_S = 3
 
 
 class Guard:
@@ -169,3 +177,91 @@ def _cookie(headers: Headers) -> str:
     except CookieError:
         return ""
     return cookies[COOKIE].value if COOKIE in cookies else ""
+
+
+class WebServer:
+    """A server that listens, so that its address is known before it answers.
+
+    Args:
+        app: what answers.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+        websockets: whether it answers over WebSockets, too.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+
+    def __init__(self, app: Guard, host: str, port: int, *, websockets: bool = False) -> None:
+        import uvicorn
+
+        self._socket = _listen(host, port)
+        config = uvicorn.Config(
+            app,
+            ws="auto" if websockets else "none",
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+        )
+        self._server = uvicorn.Server(config)
+
+    @property
+    def url(self) -> str:
+        """Its address for programs on this machine, without a slash at the end."""
+        address: tuple[str, int] = self._socket.getsockname()[:2]
+        host, port = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address[0], address[0]), address[1]  # noqa: S104
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def serve(self) -> None:
+        """Answers until SIGINT, SIGTERM or `stop`; then the application's lifespan ends."""
+        # uvicorn raises the signal again after it has shut down, which would end the process before it has cleaned up.
+        earlier = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        is_main = threading.current_thread() is threading.main_thread()
+        for number in earlier if is_main else ():
+            signal.signal(number, lambda *_: None)
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            for number, handler in earlier.items() if is_main else ():
+                signal.signal(number, handler)
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Makes `serve` return, from any thread."""
+        self._server.should_exit = True
+
+
+def make_token(given: str | None, host: str) -> str | None:
+    """The access token of a server on `host`: the given one, else a random one if other machines can connect."""
+    return given or (None if is_loopback(host) else secrets.token_urlsafe(24))
+
+
+def serve_programs(app: ASGIApp, title: str, *, host: str, port: int, token: str | None, path: str = "") -> None:
+    """Serves an application to programs, behind a guard, and tells on stderr where and how to reach it.
+
+    Args:
+        app: what answers.
+        title: what it is.
+        host: the address to listen on.
+        port: the port; 0 takes a free one.
+        token: the token that was given; None: see `make_token`.
+        path: where the application answers.
+
+    Raises:
+        ConfigError: it cannot listen there.
+    """
+    needed = make_token(token, host)
+    server = WebServer(Guard(app, loopback=is_loopback(host), token=needed), host, port, websockets=True)
+    print(f"{title} at {server.url}{path} (Ctrl-C ends it)", file=sys.stderr, flush=True)
+    if needed is not None and not token:
+        print(f"clients send the header Authorization: Bearer {needed}", file=sys.stderr, flush=True)
+    server.serve()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason} (--port 0 takes a free one)") from None
