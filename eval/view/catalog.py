@@ -1,6 +1,6 @@
 """Every episode of the folders that `gumshoe view` was given, and the words in it; kept up to date.
 
-Rows come first, in small batches, so that a list can be shown at once; the words to search in follow.
+Episodes are read in small batches, so that a list can be shown at once.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import logging
 import re
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from gumshoe.errors import DatasetError, GumshoeError
@@ -34,9 +36,8 @@ __all__ = ["Catalog", "CatalogEntry", "State"]
 
 log = logging.getLogger(__name__)
 
-BATCH = 200
-"""Rows that are added at a time."""
-WORDS_BATCH = 100
+BATCH = 100
+"""Episodes that are added at a time."""
 PAUSE_S = 1.0
 
 
@@ -71,17 +72,21 @@ class State:
     journals: object = None
 
 
+Found = tuple[CatalogEntry, str]
+"""An episode, and the words in it."""
+
+
 @dataclass
 class _Contents:
     """All that is known of the episodes; made anew when something that was read has gone or has changed."""
 
     entries: list[CatalogEntry] = field(default_factory=list)
     by_key: dict[str, CatalogEntry] = field(default_factory=dict)
-    live: dict[str, list[tuple[CatalogEntry, str]]] = field(default_factory=dict)
+    by_task: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
+    by_source: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
+    live: dict[str, list[Found]] = field(default_factory=dict)
     states: dict[str, State] = field(default_factory=dict)
     words: sqlite3.Connection = field(default_factory=lambda: _words())
-    searchable: int = 0
-    """How many of the entries can be searched."""
 
 
 class Catalog:
@@ -137,6 +142,17 @@ class Catalog:
         with self._guard:
             return [entry for episodes in self._contents.live.values() for entry, _ in episodes]
 
+    def of_task(self, task: str) -> list[CatalogEntry]:
+        """The episodes on a task, those in progress last."""
+        running = [entry for entry in self.live() if entry.row.task == task]
+        with self._guard:
+            return [*self._contents.by_task.get(task, ()), *running]
+
+    def of_source(self, source: Source) -> list[CatalogEntry]:
+        """The finished episodes of a source."""
+        with self._guard:
+            return list(self._contents.by_source.get(source.slug, ()))
+
     def entry(self, key: str) -> CatalogEntry | None:
         """The episode with that key."""
         return self._contents.by_key.get(key) or next((entry for entry in self.live() if entry.key == key), None)
@@ -190,9 +206,7 @@ class Catalog:
             return
         while not self._read_sources():
             self._start_over()
-        while not self._stop.is_set() and self._add_words():
-            pass
-        self.ready = True
+        self.ready = not self._stop.is_set()
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -214,7 +228,7 @@ class Catalog:
             gone = {source.slug for source in self.sources} - {source.slug for source in found}
             self.sources = found
             self.version += 1
-            if any(entry.source.slug in gone for entry in [*self.entries(), *self.live()]):
+            if any(self._contents.by_source.get(slug) or self._contents.live.get(slug) for slug in gone):
                 self._start_over()
         return True
 
@@ -275,12 +289,13 @@ class Catalog:
         return True
 
     def _read_lines(self, source: Source, state: State, file: Path) -> None:
-        batch: list[CatalogEntry] = []
+        batch: list[Found] = []
         for offset, data in new_lines(file, state.reached) if state.reached < state.size else ():
             try:
-                row = row_of(of_line(data))
+                episode = of_line(data)
                 key = f"{source.slug}~{offset}"
-                batch.append(CatalogEntry(key, source, TRAJECTORIES, offset, len(data), row))
+                entry = CatalogEntry(key, source, TRAJECTORIES, offset, len(data), row_of(episode))
+                batch.append((entry, words_of(episode)))
             except DatasetError:
                 state.broken += 1
             state.reached = offset + len(data) + 1
@@ -299,7 +314,7 @@ class Catalog:
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
-        found: list[tuple[CatalogEntry, str]] = []
+        found: list[Found] = []
         for path in sorted(journals):
             lines = journal_lines(path, source.root)
             if lines:
@@ -321,26 +336,24 @@ class Catalog:
         state.identity = identity
         state.size = sum(file.stat().st_size for _, _, file in shards)
         for view, split, file in shards:
-            self._add(list(_shard_entries(source, state, view, split, file)))
+            found = _shard_entries(source, state, view, split, file)
+            while batch := list(islice(found, BATCH)):
+                self._add(batch)
             state.reached += file.stat().st_size
         return True
 
-    def _add(self, entries: Sequence[CatalogEntry]) -> None:
+    def _add(self, found: Sequence[Found]) -> None:
         with self._guard:
-            self._contents.entries += entries
-            self._contents.by_key |= {entry.key: entry for entry in entries}
-            self.version += bool(entries)
-
-    def _add_words(self) -> bool:
-        """Makes the next episodes searchable; returns False if there are none left."""
-        contents = self._contents
-        entries = self.entries(contents.searchable, WORDS_BATCH)
-        texts = [(contents.searchable + number, self.words(entry)) for number, entry in enumerate(entries)]
-        with self._guard:
+            contents = self._contents
+            first = len(contents.entries)
+            for entry, _ in found:
+                contents.entries.append(entry)
+                contents.by_key[entry.key] = entry
+                contents.by_task[entry.row.task].append(entry)
+                contents.by_source[entry.source.slug].append(entry)
+            texts = ((first + number, text) for number, (_, text) in enumerate(found))
             contents.words.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
-            contents.searchable += len(entries)
-            self.version += bool(entries)
-        return bool(entries)
+            self.version += bool(found)
 
 
 def _words() -> sqlite3.Connection:
@@ -354,12 +367,14 @@ def _matching(words: sqlite3.Connection, terms: str) -> list[int]:
     return [number for (number,) in words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))]
 
 
-def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[CatalogEntry]:
+def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[Found]:
     name = str(file.relative_to(source.path))
     for number, data in enumerate(shard_rows(file)):
         key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
         try:
-            yield CatalogEntry(key, source, name, number, 0, row_of_dataset(data, of_row(data), view, split))
+            episode = of_row(data)
+            row = row_of_dataset(data, episode, view, split)
+            yield CatalogEntry(key, source, name, number, 0, row), words_of(episode)
         except DatasetError:
             state.broken += 1
 

@@ -12,12 +12,11 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episodes import messages_of, read_line, read_row
-from gumshoe.eval.view.evaluations import arm_label, evaluation_of, read_results, task_of
+from gumshoe.eval.view.evaluations import arm_label, evaluated, evaluation_of, read_results, task_of
 from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.player import cap, player_of
 from gumshoe.eval.view.rows import REPORTED
-from gumshoe.eval.view.solvers import evaluated
 from gumshoe.eval.view.sources import Source
 from gumshoe.eval.view.trees import tree_ids, tried_beside
 from gumshoe.records import Location
@@ -79,15 +78,11 @@ class Library:
 
     def overview(self) -> Answer:
         """Every source with how far it has been read; `version` changes when anything does."""
-        version = self.catalog.version
-        counts: dict[str, int] = {}
-        for entry in [*self.catalog.entries(), *self.catalog.live()]:
-            counts[entry.source.slug] = counts.get(entry.source.slug, 0) + 1
         return {
-            "version": version,
+            "version": self.catalog.version,
             "searchable": self.catalog.ready,
             "masks": self._masks is not None,
-            "sources": [self._describe(source, counts.get(source.slug, 0)) for source in self.catalog.sources],
+            "sources": [self._describe(source) for source in self.catalog.sources],
         }
 
     def rows(self, era: str, known: int, limit: int = ROWS) -> Answer:
@@ -124,8 +119,7 @@ class Library:
         source = entry.source
         gold = None if entry.live else self._gold.of(entry.row.task, source)
         found = player_of(self.catalog.episode(entry), gold, kind=source.kind, live=entry.live)
-        task = entry.row.task
-        siblings = [one for one in [*self.catalog.entries(), *self.catalog.live()] if task and one.row.task == task]
+        siblings = self.catalog.of_task(entry.row.task) if entry.row.task else []
         if source.kind == "dataset":
             found["stop"] = entry.row.stop
         return {
@@ -180,8 +174,9 @@ class Library:
             raise NotThere(f"there is no evaluation {slug}")
         return source
 
-    def _describe(self, source: Source, count: int) -> Answer:
+    def _describe(self, source: Source) -> Answer:
         state = self.catalog.state(source)
+        running = sum(entry.source.slug == source.slug for entry in self.catalog.live())
         problem = state.problem
         if state.broken:
             problem = f"{state.broken} broken lines are left out" if state.broken > 1 else "a broken line is left out"
@@ -192,7 +187,7 @@ class Library:
             "name": source.name,
             "title": source.name if parent is None else arm_label(source, parent),
             "parent": source.parent,
-            "episodes": count,
+            "episodes": len(self.catalog.of_source(source)) + running,
             "live": state.live,
             "planned": state.planned,
             "indexed": 1.0 if state.size == 0 else min(1.0, state.reached / state.size),
@@ -247,9 +242,10 @@ class Library:
     def _keys(self, source: Source) -> Mapping[tuple[str, str], str]:
         """The keys of an evaluation's episodes by (arm, id)."""
         return {
-            (entry.source.path.name, entry.row.id): entry.key
-            for entry in self.catalog.entries()
-            if entry.source.parent == source.slug
+            (run.path.name, entry.row.id): entry.key
+            for run in self.catalog.sources
+            if run.parent == source.slug
+            for entry in self.catalog.of_source(run)
         }
 
 

@@ -1,21 +1,26 @@
-"""One episode as the player shows it."""
+"""One episode as the player shows it: its steps, the code that they showed, its pack beside the gold patch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gumshoe.collect.data.unseen import unseen
-from gumshoe.collect.episode.conversation import shown
-from gumshoe.eval.view.code import code_of
-from gumshoe.eval.view.packs import pack_of
-from gumshoe.records import Message, Observation, Step, ToolCall, Trajectory
+from gumshoe.collect.elision import shown
 
-__all__ = ["cap", "player_of"]
+from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.packs import is_quoted, observation_texts
+from gumshoe.eval.scorers.localization import changed_lines, clean_path
+from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
+from gumshoe.tools.probe_checks import describe_place
+
+__all__ = ["cap", "code_of", "player_of"]
 
 MOST_CHARACTERS = 8_000_000
 """Characters in all the texts of an episode together, as they are sent to a browser."""
 LONGEST_TEXT = 200_000
 SHORTEST_TEXT = 2_000
+MOST_LINES = 5_000
+"""Lines of code that are shown for an observation."""
 
 
 def player_of(episode: Trajectory, gold: str | None, *, kind: str, live: bool) -> dict[str, Any]:
@@ -127,3 +132,129 @@ def _message(message: Message) -> dict[str, Any]:
         "calls": [_call(call) for call in message.tool_calls],
         "name": message.name,
     }
+
+
+def code_of(tool: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The data that the pane shows for an observation; nothing for one without data, as in a dataset.
+
+    `path` and `lines` (number, text) are code that was shown, `current` the line at which the program is stopped,
+    `diff` a change that was made; `state`, `breakpoints` and `frames` are the debugger's, where it reported them.
+    Empty values are left out.
+    """
+    if tool == "view":
+        found = _viewed(data)
+    elif tool == "pdb":
+        found = _debugged(data)
+    else:
+        found = {"path": data.get("path"), "diff": data.get("diff")} if tool == "rewrite" else {}
+    return {name: value for name, value in found.items() if value not in (None, [], "")}
+
+
+def _viewed(data: Mapping[str, Any]) -> dict[str, Any]:
+    start, lines = data.get("start"), data.get("lines")
+    if not isinstance(start, int) or not isinstance(lines, list):
+        return {}
+    marks = data.get("breakpoints")
+    return {
+        "path": data.get("path"),
+        "lines": [[start + number, str(line)] for number, line in enumerate(lines[:MOST_LINES])],
+        "marks": marks if isinstance(marks, list) else [],
+    }
+
+
+def _debugged(data: Mapping[str, Any]) -> dict[str, Any]:
+    stop = data.get("stop")
+    found: dict[str, Any] = {
+        "breakpoints": [_breakpoint(one) for one in _objects(data.get("breakpoints"))],
+        "frames": [_frame(one) for one in _objects(data.get("frames"))],
+        "frame": data.get("index"),
+        "state": data.get("state"),
+    }
+    if isinstance(stop, dict):
+        source = stop.get("source")
+        found |= {
+            "path": stop.get("path"),
+            "current": stop.get("line") if data.get("state") in (None, "stopped") else None,
+            "lines": [list(line) for line in source if isinstance(line, list | tuple) and len(line) == 2]
+            if isinstance(source, list)
+            else [],
+            "reason": stop.get("reason"),
+        }
+    return found
+
+
+def _breakpoint(one: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("path", "line", "condition", "temporary", "enabled", "hits")
+    return {name: one[name] for name in names if one.get(name) not in (None, "")}
+
+
+def _frame(one: Mapping[str, Any]) -> dict[str, Any]:
+    values = one.get("local_values")
+    return {
+        "path": one.get("path"),
+        "line": one.get("line"),
+        "function": one.get("function"),
+        "code": one.get("code"),
+        "locals": [[name, value] for name, value in values.items()] if isinstance(values, dict) else [],
+    }
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -> dict[str, Any] | None:
+    """What the player shows of a pack; None where nothing was reported.
+
+    `hit` of a location is None where the gold patch is not known; `missed` are the lines of the gold patch that no
+    location holds.
+    """
+    if pack is None:
+        return None
+    wanted = changed_lines(gold)
+    texts = observation_texts(steps)
+    return {
+        "hypothesis": pack.hypothesis,
+        "locations": [
+            {**place.model_dump(mode="json"), "hit": None if wanted is None else _hits(place, wanted)}
+            for place in pack.locations
+        ],
+        "findings": [
+            {**finding.model_dump(mode="json"), **_marks(finding, texts), "known": finding.step in texts}
+            for finding in pack.findings
+        ],
+        "ruled_out": [item.model_dump(mode="json") for item in pack.ruled_out],
+        "failing_frame": pack.failing_frame.model_dump(mode="json") if pack.failing_frame else None,
+        "missed": _missed(pack, wanted),
+        "reproduction": _reproduction(pack, steps),
+    }
+
+
+def _marks(finding: Finding, texts: Mapping[int, str]) -> dict[str, Any]:
+    """Whether it is quoted and grounded, and where its probe looks; `grounded` is None where nothing was ever run."""
+    return {
+        "quoted": is_quoted(finding, texts),
+        "grounded": None if finding.check is None else finding.grounded,
+        "place": None if finding.probe is None else describe_place(finding.probe),
+    }
+
+
+def _reproduction(pack: ContextPack, steps: Sequence[Step]) -> dict[str, Any] | None:
+    """The test that was written from the issue, and where it was placed; None if there is none."""
+    if not pack.reproduction:
+        return None
+    written = (seen.data.get("path") for step in steps for seen in step.observations if seen.tool == "reproduce")
+    return {"path": next((str(path) for path in written if path), ""), "code": pack.reproduction}
+
+
+def _hits(place: Location, wanted: Mapping[str, Set[int]]) -> bool:
+    return any(line in place.lines for line in wanted.get(clean_path(place.path), ()))
+
+
+def _missed(pack: ContextPack, wanted: Mapping[str, Set[int]] | None) -> list[dict[str, Any]]:
+    return [
+        {"path": path, "line": line}
+        for path, lines in sorted((wanted or {}).items())
+        for line in sorted(lines)
+        if not any(line in place.lines for place in pack.locations if clean_path(place.path) == path)
+    ]
