@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.static import write_static
+from gumshoe.eval.view.static import write_beside, write_static
+from support.eval.evaluation_samples import write_evaluation
 from support.eval.viewer import quiet_page
 
 
@@ -74,3 +76,11 @@ def test_a_folder_with_other_things_is_left_alone(library: Library, tmp_path: Pa
     assert (tmp_path / "mine.txt").read_text() == "mine"
     with pytest.raises(ConfigError, match="cannot be written"):
         write_static(library, tmp_path / "mine.txt" / "below")
+
+
+def test_a_copy_beside_an_evaluation_that_is_named_by_a_relative_path(tmp_path: Path) -> None:
+    with chdir(tmp_path):
+        write_evaluation(Path("evaluation"))
+        page = write_beside(Path("evaluation"), {})
+        assert page == Path("evaluation/view/index.html")
+        assert page.is_file()
