@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-from gumshoe.collect.elision import shown
-
 from gumshoe.collect.data.unseen import unseen
+from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.packs import is_quoted, observation_texts
 from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
