@@ -37,9 +37,9 @@ git bundle create -q "$root/gumshoe.bundle" HEAD
 import sys
 from pathlib import Path
 
-from gumshoe.env.harvest.pip_settings import PipSettings
+from gumshoe.env.bugs.packages.sandbox import IndexSettings
 
-settings = PipSettings.of_this_machine()
+settings = IndexSettings.of_this_machine()
 work = Path(sys.argv[1])
 work.joinpath("environment").write_text("".join(f"{name}={value}\0" for name, value in settings.environment.items()))
 work.joinpath("paths").write_text("".join(f"{path}\n" for path in settings.paths))

@@ -24,8 +24,8 @@ checkout, project, count, *packages = sys.argv[1:]
 sys.path.insert(0, checkout + "/src")
 import gumshoe
 from gumshoe.env import SandboxConfig
-from gumshoe.env.synth.config import SynthConfig
-from gumshoe.env.synth.make import make_bugs
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.make import make_bugs
 from gumshoe.errors import GumshoeError
 assert gumshoe.__file__.startswith(checkout), gumshoe.__file__
 seen = {"packages": ("pytest", *packages)} if "packages" in SandboxConfig.model_fields else {}  # else all of them

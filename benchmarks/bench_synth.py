@@ -25,11 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
-from gumshoe.env.synth.bug import bug_of
-from gumshoe.env.synth.candidates import Candidate, project_candidates
-from gumshoe.env.synth.config import SynthConfig
-from gumshoe.env.synth.pool import VerifierPool
-from gumshoe.env.synth.projects import Project, find_projects, sources_of
+from gumshoe.env.bugs.candidates import Candidate, bug_of, project_candidates
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.projects import Project, find_projects, sources_of
+from gumshoe.env.bugs.verify import VerifierPool
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Limits, Task, WorkspaceSpec
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.harvest.stages import StageCache
+from gumshoe.env.bugs.packages.cache import StageCache
 from gumshoe.errors import ConfigError
 from gumshoe.locks import in_turn, is_locked, take_lock
 
@@ -27,7 +27,7 @@ with take_lock(Path(sys.argv[1])):
 MAKES = """
 import sys, time
 from pathlib import Path
-from gumshoe.env.harvest.stages import StageCache
+from gumshoe.env.bugs.packages.cache import StageCache
 
 def make(folder):
     with (folder / "made").open("a") as file:
@@ -35,7 +35,7 @@ def make(folder):
     time.sleep(0.5)
     return {"made": (folder / "made").read_text()}
 
-print(StageCache("get").get("key", make, lambda known: True)["made"])
+print(StageCache("get", dict[str, str]).get("key", make)["made"])
 """
 
 
@@ -71,7 +71,7 @@ def test_two_processes_that_need_the_same_stage_make_it_once(tmp_path: Path, mon
     monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path))
     both = [subprocess.Popen([sys.executable, "-c", MAKES], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0] for process in both] == ["x\n", "x\n"]
-    assert StageCache("get").get("key", lambda folder: {"made": ""}, lambda known: True) == {"made": "x"}
+    assert StageCache("get", dict[str, str]).get("key", lambda folder: {"made": ""}) == {"made": "x"}
 
 
 def test_two_harvests_do_not_share_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gumshoe.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gumshoe.env.harvest.config import HarvestConfig
+    from gumshoe.env.bugs.config import HarvestConfig
 
 __all__ = ["configure", "run"]
 
@@ -48,9 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Harvests, or shows a harvest. Raises GumshoeError."""
-    from gumshoe.env.harvest.run import harvest, rebuild, reports_in
-    from gumshoe.env.harvest.show import progress_line, show_reports
-    from gumshoe.env.harvest.sources import parse_sources
+    from gumshoe.env.bugs.packages.harvest import harvest, rebuild, reports_in
+    from gumshoe.env.bugs.packages.sources import parse_sources
+    from gumshoe.env.bugs.show import progress_line, show_reports
 
     config = _config(arguments)
     if arguments.rebuild is not None:
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _config(arguments: argparse.Namespace) -> HarvestConfig:
     from gumshoe.config import apply_overrides, read_yaml, validate
-    from gumshoe.env.harvest.config import HarvestConfig
+    from gumshoe.env.bugs.config import HarvestConfig
 
     data = {} if arguments.config is None else read_yaml(arguments.config)
     data = apply_overrides(data, arguments.overrides)

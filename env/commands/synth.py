@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gumshoe.env.synth.config import SynthConfig
+from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.errors import ConfigError
 from gumshoe.storage import check_folder
 
@@ -34,12 +34,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Makes the task set and says what was dropped and why. Raises GumshoeError."""
     config = _config(arguments)
-    from gumshoe.env.synth.make import make_bugs, write_result
-    from gumshoe.env.synth.show import progress_bar, summary
+    from gumshoe.env.bugs.make import make_bugs, write_result
+    from gumshoe.env.bugs.projects import find_projects
+    from gumshoe.env.bugs.show import progress_line, summary
 
     check_folder(Path(config.out))
-    with progress_bar(config) as report:
-        result = make_bugs(config, report)
+    with progress_line(len(find_projects(config.projects))) as report:
+        result = make_bugs(
+            config, lambda project, judged, kept: report(project, "bugs", f"{kept} bugs in {judged} candidates")
+        )
     folder = write_result(result, config)
     summary(result, folder)
     return 0

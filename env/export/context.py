@@ -10,9 +10,9 @@ import shutil
 import stat
 from pathlib import Path
 
+from gumshoe.env.bugs.packages.environment import WORKSPACE
+from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
-from gumshoe.env.harvest.built_files import WORKSPACE
-from gumshoe.env.harvest.lock import Lock
 from gumshoe.env.tasks.projects import LEFT_OUT
 from gumshoe.errors import TaskError
 from gumshoe.records import Task

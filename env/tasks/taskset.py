@@ -26,6 +26,7 @@ __all__ = [
     "load_entries",
     "load_taskset",
     "refuse",
+    "stored_taskset",
     "write_taskset",
 ]
 
@@ -70,6 +71,19 @@ def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[
     `on_error` may take that of a single task.
     """
     folder = Path(path)
+    pairs = stored_taskset(folder)
+    oracles = {oracle.task_id: oracle for _, oracle in pairs}
+    digests: dict[Path, str] = {}
+    return load_entries(
+        [task for task, _ in pairs], lambda task: (_resolved(task, folder, digests), oracles[task.id]), on_error
+    )
+
+
+def stored_taskset(folder: Path) -> list[tuple[Task, Oracle]]:
+    """The tasks of a set as its files hold them: the workspaces are relative to the folder, and need not be there.
+
+    Raises TaskError when a file is missing or damaged, an id appears twice, or an oracle is missing.
+    """
     tasks = _read(folder / TASKS, Task)
     oracles = {oracle.task_id: oracle for oracle in _read(folder / ORACLES, Oracle)}
     seen: set[str] = set()
@@ -79,8 +93,7 @@ def load_taskset(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[
         if task.id not in oracles:
             raise TaskError(f"{folder / ORACLES} has no oracle for task {task.id}")
         seen.add(task.id)
-    digests: dict[Path, str] = {}
-    return load_entries(tasks, lambda task: (_resolved(task, folder, digests), oracles[task.id]), on_error)
+    return [(task, oracles[task.id]) for task in tasks]
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.harvest.archives import copy_tree
-from gumshoe.env.synth.projects import copy_into_taskset, find_projects, sources_of
+from gumshoe.env.bugs.packages.sources import copy_tree
+from gumshoe.env.bugs.projects import copy_into_taskset, find_projects, sources_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import TaskError

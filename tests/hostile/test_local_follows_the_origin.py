@@ -9,11 +9,11 @@ import pytest
 
 from gumshoe.collect.run.control import Control
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.packages.baseline import find_baseline
+from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
-from gumshoe.env.harvest.baseline import find_baseline
-from gumshoe.env.harvest.config import BaselineConfig
-from gumshoe.env.synth.suite import Suite
-from gumshoe.env.synth.verify import ProjectVerifier
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.verifier import grade, verify

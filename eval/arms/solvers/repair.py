@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
 
+from gumshoe.env.bugs.candidates import Candidate, candidates
 from gumshoe.env.diff import make_patch
-from gumshoe.env.synth.candidates import Candidate, candidates
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gumshoe.env.synth.candidates import Candidate
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
 from gumshoe.records import TestRun

@@ -21,8 +21,8 @@ CONFIGS: Mapping[str, str] = {
     "train": "gumshoe.train.config:TrainConfig",
     "grpo": "gumshoe.train.config:GrpoConfig",
     "dpo": "gumshoe.train.config:DpoConfig",
-    "harvest": "gumshoe.env.harvest.config:HarvestConfig",
-    "synth": "gumshoe.env.synth.config:SynthConfig",
+    "harvest": "gumshoe.env.bugs.config:HarvestConfig",
+    "synth": "gumshoe.env.bugs.config:SynthConfig",
 }
 
 EXAMPLES = """\

@@ -14,8 +14,8 @@ from types import FunctionType, ModuleType
 
 import pytest
 
+from gumshoe.env.bugs.candidates import candidates
 from gumshoe.env.inside.runs.patches import Functions, Patch
-from gumshoe.env.synth.candidates import candidates
 
 NUMBERS = count()
 MODULE = '''\

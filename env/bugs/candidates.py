@@ -1,0 +1,205 @@
+"""All the bugs that could be put into a file, in an order drawn from a seed."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import TypeVar
+
+import libcst as cst
+
+from gumshoe.env.bugs.operators import OPERATORS
+from gumshoe.env.bugs.operators.mutation import Mutation, Operator, apply
+from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.diff import split_lines
+
+__all__ = [
+    "Bug",
+    "Candidate",
+    "CodePosition",
+    "bug_of",
+    "candidates",
+    "changed_lines",
+    "project_candidates",
+    "take_turns",
+]
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One mutated file, not yet known to break anything."""
+
+    path: str
+    operator: str
+    symbol: str
+    """Qualified name of the function or class that holds the cause; empty at module level."""
+    text: str
+    lines: tuple[int, ...]
+    """The lines of the clean file that are changed, with those before them in the statements that they belong to."""
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits that tell the candidates of a project apart."""
+        return hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()[:8]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    path: str
+    source: ParsedFile
+    operator: Operator
+    mutation: Mutation
+
+
+def candidates(
+    source: str, seed: int, *, path: str = "module.py", operators: Collection[str] | None = None
+) -> Iterator[Candidate]:
+    """The candidates of one file: lazy, each mutated text once, equal for equal arguments.
+
+    Raises ValueError when `source` is not Python.
+    """
+    return project_candidates({path: source}, seed, operators=operators)
+
+
+def project_candidates(
+    files: dict[str, str], seed: int, *, operators: Collection[str] | None = None
+) -> Iterator[Candidate]:
+    """The candidates of several files (path to text). The operators take turns, so that rare ones come early.
+
+    The files are read up front, the mutated texts are made one by one.
+
+    Raises ValueError when a file is not Python.
+    """
+    proposals = _proposals(files, sorted(OPERATORS if operators is None else operators))
+    rng = random.Random(f"gumshoe.synth {seed}")
+    for group in proposals.values():
+        rng.shuffle(group)
+    return _distinct(proposals)
+
+
+def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
+    seen: set[str] = set()
+    for proposal in take_turns(list(proposals.values())):
+        candidate = _candidate(proposal)
+        if candidate is not None and candidate.digest not in seen:
+            seen.add(candidate.digest)
+            yield candidate
+
+
+def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Proposal]]:
+    sources: dict[str, ParsedFile] = {}
+    for path, text in sorted(files.items()):
+        try:
+            sources[path] = ParsedFile(text)
+        except cst.ParserSyntaxError as error:
+            raise ValueError(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}") from None
+    return {
+        name: [
+            Proposal(path, source, OPERATORS[name], mutation)
+            for path, source in sources.items()
+            for mutation in OPERATORS[name].proposals(source)
+        ]
+        for name in operators
+    }
+
+
+def take_turns(groups: Sequence[Sequence[ItemT]]) -> Iterator[ItemT]:
+    """The first of each group, then the second of each, and so on, so that any first part is balanced."""
+    for rank in range(max(map(len, groups), default=0)):
+        yield from (group[rank] for group in groups if rank < len(group))
+
+
+def _candidate(proposal: Proposal) -> Candidate | None:
+    """The mutated file; None where nothing changes or what comes out is not Python."""
+    text = apply(proposal.source, proposal.mutation)
+    try:
+        if proposal.source.means(text):
+            return None
+    except (SyntaxError, ValueError):
+        return None
+    return Candidate(
+        path=proposal.path,
+        operator=proposal.operator.name,
+        symbol=proposal.source.symbol(proposal.mutation.changes[0][0]),
+        text=text,
+        lines=changed_lines(proposal.source, text),
+    )
+
+
+def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:
+    """The lines of `source` that differ in `after`, with those before them in the statements that they belong to.
+
+    Tracing may report any of these alone: of a condition in parentheses, only the first operand if it decides. Where
+    lines are only added, these are the lines around them. Blank lines and comments count where nothing else does.
+    """
+    before, changed = split_lines(source.text), split_lines(after)
+    same = _common(before, changed)
+    rest = _common(before[same:][::-1], changed[same:][::-1])
+    matcher = SequenceMatcher(
+        None, before[same : len(before) - rest], changed[same : len(changed) - rest], autojunk=False
+    )
+    lines: set[int] = set()
+    for tag, start, end, _, _ in matcher.get_opcodes():
+        if tag != "equal":
+            first, last = same + start, same + end
+            lines |= {*range(first + 1, last + 1)} or {first, first + 1} & {*range(1, len(before) + 1)}
+    lines = {line for line in lines if before[line - 1].strip() and before[line - 1].lstrip()[0] != "#"} or lines
+    return tuple(sorted({number for line in lines for number in range(_statement_start(source, line), line + 1)}))
+
+
+def _common(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many equal lines two texts begin with."""
+    return next(
+        (number for number, (one, other) in enumerate(zip(first, second, strict=False)) if one != other),
+        min(len(first), len(second)),
+    )
+
+
+def _statement_start(source: ParsedFile, line: int) -> int:
+    """The first line of the smallest statement that spans `line`."""
+    around = [span for span in source.statement_spans if line in span]
+    return min(around, key=len).start if around else line
+
+
+CodePosition = tuple[str, str]
+"""A file, and the qualified name of a function or class in it; empty at module level."""
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A variant of a project, not yet known to break anything.
+
+    Attributes:
+        operator: the kind of mistake.
+        files: the changed files, path to text.
+        lines: of each clean file, the lines that are changed, with the first lines of the statements around them.
+        places: where the causes are.
+        tags: what else a task should say about it.
+    """
+
+    operator: str
+    files: Mapping[str, str]
+    lines: Mapping[str, tuple[int, ...]]
+    places: tuple[CodePosition, ...]
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits that tell the bugs of a project apart."""
+        content = "\0".join(f"{path}\0{text}" for path, text in sorted(self.files.items()))
+        return hashlib.sha256(content.encode()).hexdigest()[:8]
+
+
+def bug_of(candidate: Candidate) -> Bug:
+    """The bug that one mutation makes."""
+    return Bug(
+        operator=candidate.operator,
+        files={candidate.path: candidate.text},
+        lines={candidate.path: candidate.lines},
+        places=((candidate.path, candidate.symbol),),
+    )

@@ -1,0 +1,183 @@
+"""What is measured of each task of a package's set: whether it is proven, and how hard its bug is to find.
+
+The check stage proves each task from the files of its set alone; those that fail are dropped. The difficulty stage
+adds these tags, as facts to group by and to draw sets from; a fact that cannot be measured is left out:
+
+    failing_tests   how many tests fail
+    distance        calls between the frame that failed and the nearest changed function, as `suspects` counts them
+    module          `same` or `other`: whether a test fails in the file that is changed
+    named           `yes` or `no`: whether a failure's message names a changed function or its file
+    suspect         what `suspects` says of the changed function: `first`, `tied` with others for the first place,
+                    `below` them, or `none` where it is not in the list
+    rank            its place in that list, from 1 on
+    traceback       `right` or `wrong`: whether a failing test's innermost frame in the project is in a changed function
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gumshoe.cache import JsonlCache
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.env.sandboxes.compiling import compile_tests
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.tasks.taskset import load_taskset, stored_taskset, write_taskset
+from gumshoe.env.verifier.check import check_task
+from gumshoe.env.verifier.repaired import RepairedRuns
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import ToolFailure
+from gumshoe.records import Oracle, Task, TestOutcome, TestRun
+from gumshoe.tools.spans import Span, innermost, spans
+from gumshoe.tools.suspects import Suspect, follow, functions_of, rank
+
+__all__ = ["check_package", "difficulty_of", "rate_package"]
+
+CHECKED, RATED = "check.jsonl", "difficulty.jsonl"
+
+Culprits = Sequence[tuple[str, Span]]
+"""The changed functions: path and span."""
+
+
+def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> tuple[int, dict[str, str]]:
+    """Checks the set in `folder` and leaves the proven tasks in it, each with what makes its tests fail.
+
+    Returns how many these are, and what was wrong with each of the others.
+    """
+    repaired = RepairedRuns(config)
+
+    def check(task: Task, oracle: Oracle) -> dict[str, Any]:
+        result = check_task(task, oracle, config, repaired)
+        return {"found": list(result.problems), "falsifiable": result.falsifiable}
+
+    facts = _measure(folder, CHECKED, config, check, lambda task: f"{task.hash} {config.kind}", say)
+    rejected = {name: found["found"][0] for name, found in facts.items() if found["found"]}
+    proven = [
+        (task, Oracle.model_validate({**dict(oracle), "falsifiable": facts[task.id]["falsifiable"]}))
+        for task, oracle in stored_taskset(folder)
+        if task.id not in rejected
+    ]
+    write_taskset(folder, proven)
+    return len(proven), rejected
+
+
+def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> None:
+    """Measures the tasks of the set in `folder` and writes the tags. Raises SandboxError."""
+
+    def rate(task: Task, oracle: Oracle) -> dict[str, Any]:
+        return {"found": difficulty_of(task, oracle, config)}
+
+    facts = _measure(folder, RATED, config, rate, lambda task: task.hash, say)
+    rated = [
+        (task.model_copy(update={"tags": {**task.tags, **facts[task.id]["found"]}}), oracle)
+        for task, oracle in stored_taskset(folder)
+    ]
+    write_taskset(folder, rated)
+
+
+def _measure(
+    folder: Path,
+    journal: str,
+    config: SandboxConfig,
+    measure: Callable[[Task, Oracle], Mapping[str, Any]],
+    key_of: Callable[[Task], str],
+    say: Callable[[str], None],
+) -> dict[str, Mapping[str, Any]]:
+    """What is measured of each task in a set, by its id. What a journal in the folder knows is not measured again."""
+    pairs = load_taskset(folder)
+    cache = JsonlCache(folder / journal)
+    facts: dict[str, Mapping[str, Any]] = {}
+    compile_tests((task for task, _ in pairs), config)
+    for number, (task, oracle) in enumerate(pairs, 1):
+        say(f"{number} of {len(pairs)}")
+        facts[task.id] = cache.find(key_of(task), partial(measure, task, oracle))
+    return facts
+
+
+def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str, str]:
+    """The tags of one task, measured in a sandbox of its own. Raises SandboxError."""
+    with open_sandbox(task, config, trusted=True) as sandbox:
+        workspace = Workspace(task, sandbox)
+        culprits = _culprits(workspace, oracle)
+        run, ranked = _followed(workspace)
+    # Following every line may fail tests that the bug does not, such as those that count references.
+    failed = [outcome for outcome in _failed(run) if outcome.id in oracle.fail_to_pass]
+    found = {"failing_tests": str(len(oracle.fail_to_pass))}
+    if culprits:
+        found |= _of_failures(failed, culprits) | _of_suspects(ranked, culprits)
+    return found
+
+
+def _followed(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
+    """A run of the tests, and the suspects. The traced run reports each test, too, if it can be traced."""
+    try:
+        run, spectrum = follow(workspace)
+        ranked = rank(spectrum, functions_of(workspace, spectrum))
+    except ToolFailure:
+        return workspace.run_tests(tracebacks=False), ()
+    return (run if run.outcomes else workspace.run_tests(tracebacks=False)), ranked
+
+
+def _culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
+    return [
+        (path, span)
+        for path, lines in gold_lines(oracle.gold_patch).items()
+        for span in _around(_read(workspace, path), lines)
+    ]
+
+
+def _around(source: str, lines: set[int]) -> Iterator[Span]:
+    """The innermost functions around lines, each once."""
+    functions = [span for span in spans(source) or () if not span.is_class]
+    around = (innermost(functions, line) for line in sorted(lines))
+    yield from dict.fromkeys(span for span in around if span is not None)
+
+
+def _read(workspace: Workspace, path: str) -> str:
+    try:
+        return workspace.read_text(path)
+    except ToolFailure:
+        return ""
+
+
+def _failed(run: TestRun) -> list[TestOutcome]:
+    return [outcome for outcome in run.outcomes if outcome.outcome in {"failed", "error"}]
+
+
+def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:
+    """What messages and tracebacks of failing tests say of the culprits."""
+    if not failed:
+        return {}
+    # A test's own frame is where the failure is seen, not a place that could be changed.
+    frames = [[frame for frame in outcome.frames if not holds_tests(frame.path)] for outcome in failed]
+    last = [below[-1] for below in frames if below]
+    paths = {path for path, _ in culprits}
+    right = any(
+        frame.path == path and span.start <= frame.line <= span.end for frame in last for path, span in culprits
+    )
+    words = {span.name.rpartition(".")[2] for _, span in culprits} | {posixpath.basename(path) for path in paths}
+    pattern = re.compile("|".join(rf"(?<![\w.]){re.escape(word)}(?!\w)" for word in sorted(words)))
+    return {
+        "module": "same" if any(frame.path in paths for frame in last) else "other",
+        "named": "yes" if any(pattern.search(outcome.message) for outcome in failed) else "no",
+        "traceback": "right" if right else "wrong",
+    }
+
+
+def _of_suspects(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str]:
+    """Where the culprits rank among the suspects."""
+    places = {(path, span.start) for path, span in culprits}
+    found = [suspect for suspect in ranked if (suspect.path, suspect.span.start) in places]
+    if not found:
+        return {"suspect": "none"} if ranked else {}
+    top = [suspect for suspect in ranked if suspect.score == ranked[0].score]
+    place = "below" if found[0] not in top else "first" if len(top) == 1 else "tied"
+    away = [suspect.distance for suspect in found if suspect.distance is not None]
+    position = str(ranked.index(found[0]) + 1)
+    return {"suspect": place, "rank": position, **({"distance": str(min(away))} if away else {})}

@@ -1,0 +1,227 @@
+"""Makes a task set: candidates, verdicts, the choice, the splits.
+
+The result depends on the projects, the seed and the limits, not on the workers: candidates are drawn and judged in an
+order of their own, and a verdict that comes early waits for its turn.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+
+from gumshoe.env.bugs.candidates import Bug, bug_of, project_candidates, take_turns
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.operators import OPERATORS
+from gumshoe.env.bugs.pairs import BugPair, pairs_of
+from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects, sources_of
+from gumshoe.env.bugs.splits import assign_splits, heldout_names, joined
+from gumshoe.env.bugs.tasks import task_of, write_rows
+from gumshoe.env.bugs.verify import CandidateVerdict, VerdictJournal, VerifierPool
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.records import Oracle, Task
+
+__all__ = ["Progress", "ProjectState", "SynthResult", "make_bugs", "write_result"]
+
+Progress = Callable[[str, int, int], None]
+"""Called with a project, and how many of its candidates have been judged and kept so far."""
+
+
+@dataclass
+class SynthResult:
+    """The tasks, and what became of the candidates of each project: `kept`, or why not."""
+
+    tasks: list[tuple[Task, Oracle]]
+    counts: dict[str, Counter[str]]
+
+
+def make_bugs(
+    config: SynthConfig,
+    progress: Progress = lambda project, judged, kept: None,
+    projects: Sequence[Project] | None = None,
+    first: Sequence[Bug] = (),
+    journal: VerdictJournal | None = None,
+) -> SynthResult:
+    """Makes and verifies bugs; the tasks name their projects as a task set stores them.
+
+    Args:
+        projects: stand in for those that the config names.
+        first: bugs of each project to try before any mutation.
+        journal: has the verdicts of an earlier run with the same projects and limits, and takes in the new ones.
+
+    Raises:
+        ConfigError: an operator does not exist.
+        TaskError: a project is missing, has no tests, or does not pass them.
+        SandboxError: a sandbox broke.
+    """
+    unknown = sorted(set(config.operators) - OPERATORS.keys())
+    if unknown:
+        raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
+    chosen = find_projects(config.projects) if projects is None else projects
+    states = [_find_candidates(project, config, first) for project in chosen]
+    with VerifierPool(config, journal) as pool, ThreadPoolExecutor(config.workers) as threads:
+        _fill(states, config, pool, threads, progress)
+    heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
+    by_project = [list(_tasks(state, config, heldout)) for state in states]
+    return SynthResult(list(take_turns(by_project)), {state.project.name: state.counts for state in states})
+
+
+def _find_candidates(project: Project, config: SynthConfig, first: Sequence[Bug]) -> ProjectState:
+    sources = sources_of(project, config.exclude)
+    try:
+        drawn = project_candidates(sources, config.seed, operators=config.operators or None)
+    except ValueError as error:
+        raise TaskError(f"project {project.name}: {error}") from None
+    return ProjectState(project, sources, chain(first, map(bug_of, drawn)), config)
+
+
+def _fill(
+    states: list[ProjectState], config: SynthConfig, pool: VerifierPool, threads: ThreadPoolExecutor, progress: Progress
+) -> None:
+    """Rounds: every project that wants more gets a batch, or several where there are more workers than projects."""
+    pending = states
+    while pending:
+        rounds = -(-config.workers // len(pending))
+        batches = [(state, state.draw(config.batch)) for _ in range(rounds) for state in pending]
+        batches = [(state, batch) for state, batch in batches if batch]
+        running = deque((state, batch, threads.submit(pool.verify, state.project, batch)) for state, batch in batches)
+        try:
+            while running:
+                state, batch, future = running.popleft()
+                for bug, verdict in zip(batch, future.result(), strict=True):
+                    state.judge(bug, verdict)
+                progress(state.project.name, state.counts.total(), len(state.kept))
+        finally:
+            for _, _, future in running:
+                future.cancel()
+        through = [state for state in pending if state.finish()]
+        for state in through:
+            pool.release(state.project)
+        pending = [state for state in pending if state not in through]
+
+
+def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
+    for bug, verdict in state.kept:
+        split = "heldout_projects" if state.project.name in heldout else state.splits[bug.digest]
+        yield task_of(state.project, state.sources, bug, verdict, split, config.readonly)
+
+
+def write_result(result: SynthResult, config: SynthConfig) -> Path:
+    """Writes the task set, its rows and the projects that are not bundled into `config.out`."""
+    folder = Path(config.out)
+    for project in find_projects(config.projects):
+        copy_into_taskset(project, folder)
+    write_taskset(folder, result.tasks)
+    write_rows(folder, result.tasks)
+    return folder
+
+
+SPARE = 3
+# The share of candidates that are kept: what is assumed at first, how many have to be judged before what was seen
+# counts, and the least that is assumed then. A further batch costs more than several candidates.
+FIRST_SHARE, ENOUGH_JUDGED, LEAST_SHARE = 0.8, 10, 0.2
+
+
+@dataclass(eq=False)
+class ProjectState:
+    """Draws single bugs first. When these are used up, it pairs some of the kept ones.
+
+    Attributes:
+        candidates: the single bugs to try.
+        kept: the bugs to make tasks of, each with its verdict.
+        counts: what became of the candidates.
+        splits: digest of each kept bug to its split.
+    """
+
+    project: Project
+    sources: dict[str, str]
+    candidates: Iterator[Bug]
+    config: SynthConfig
+    kept: list[tuple[Bug, CandidateVerdict]] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    splits: dict[str, str] = field(default_factory=dict[str, str])
+    _exhausted: bool = False
+    _pairs: dict[str, BugPair] | None = None
+    _seen: set[tuple[tuple[tuple[str, tuple[int, ...]], ...], frozenset[str]]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._end = time.monotonic() + (self.config.project_s or math.inf)
+        self._wanted = self.config.per_project - _share(self.config, self.config.per_project)
+        most = self.config.candidates_per_project
+        self.candidates = islice(self.candidates, most - _share(self.config, most))
+
+    def draw(self, most: int) -> list[Bug]:
+        """The next candidates, as many as are probably needed; none means that this part is done."""
+        if self.counts and time.monotonic() >= self._end:
+            self._exhausted = True
+            return []
+        missing = self._wanted - len(self.kept)
+        judged = self.counts.total()
+        share = max(len(self.kept) / judged, LEAST_SHARE) if judged >= ENOUGH_JUDGED else FIRST_SHARE
+        batch = list(islice(self.candidates, min(most, math.ceil(missing / share) + SPARE)))
+        self._exhausted = not batch
+        return batch
+
+    @property
+    def full(self) -> bool:
+        """Whether the project has all the bugs that were asked for."""
+        return len(self.kept) >= self._wanted
+
+    def finish(self) -> bool:
+        """Whether the project is done. When the single bugs are, the pairs come next."""
+        if not self.full and not self._exhausted:
+            return False
+        if self._pairs is not None:
+            return True
+        self._pairs = {}
+        self.splits = self._split()
+        count = _share(self.config, self.config.per_project)
+        self._wanted = len(self.kept) + count
+        self.candidates = self._drawn_pairs(_share(self.config, self.config.candidates_per_project))
+        return count == 0
+
+    def judge(self, bug: Bug, verdict: CandidateVerdict) -> None:
+        """Keeps the bug or counts why not. What comes after the last wanted one does not count."""
+        if not self.full:
+            self.counts[self._status(bug, verdict)] += 1
+
+    def _drawn_pairs(self, most: int) -> Iterator[Bug]:
+        assert self._pairs is not None
+        for pair in islice(pairs_of(list(self.kept), self.splits, self.sources, self.config.seed), most):
+            self._pairs[pair.both.digest] = pair
+            yield pair.both
+
+    def _status(self, bug: Bug, verdict: CandidateVerdict) -> str:
+        if not verdict.failures:
+            return verdict.status
+        if any(failure.type == "MemoryError" for failure in verdict.failures.values()):
+            return "memory"
+        pair = (self._pairs or {}).get(bug.digest)
+        if pair is not None and not pair.needs_both(verdict):
+            return "half"
+        key = (tuple(sorted(bug.lines.items())), frozenset(verdict.failures))
+        if key in self._seen:
+            return "duplicate"
+        self._seen.add(key)
+        self.kept.append((bug, verdict))
+        if pair is not None:
+            self.splits[bug.digest] = self.splits[pair.halves[0].digest]
+        return "kept"
+
+    def _split(self) -> dict[str, str]:
+        bugs: Iterable[Bug] = [bug for bug, _ in self.kept]
+        groups = {bug.digest: bug.digest for bug in bugs}
+        if self.config.heldout_by == "function":
+            groups = joined({bug.digest: [f"{path}:{symbol}" for path, symbol in bug.places] for bug in bugs})
+        return assign_splits(groups, self.config.heldout_bugs, self.config.seed)
+
+
+def _share(config: SynthConfig, whole: int) -> int:
+    """How many of `whole` bugs are pairs."""
+    return round(config.pairs * whole)

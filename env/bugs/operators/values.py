@@ -1,0 +1,164 @@
+"""Wrong values: arithmetic, numbers and bounds, defaults, values that changed places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import libcst as cst
+
+from gumshoe.env.bugs.operators.mutation import Mutation, like, operator, pick_name, replace, shifted
+from gumshoe.env.bugs.operators.source import ParsedFile
+
+OTHERS: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
+    cst.Add: (cst.Subtract,),
+    cst.Subtract: (cst.Add,),
+    cst.Multiply: (cst.Divide, cst.Add),
+    cst.Divide: (cst.FloorDivide, cst.Multiply),
+    cst.FloorDivide: (cst.Divide, cst.Modulo),
+    cst.Modulo: (cst.FloorDivide,),
+    cst.Power: (cst.Multiply,),
+    cst.BitAnd: (cst.BitOr,),
+    cst.BitOr: (cst.BitAnd,),
+    cst.LeftShift: (cst.RightShift,),
+    cst.RightShift: (cst.LeftShift,),
+    cst.AddAssign: (cst.SubtractAssign,),
+    cst.SubtractAssign: (cst.AddAssign,),
+    cst.MultiplyAssign: (cst.DivideAssign,),
+    cst.BitOrAssign: (cst.BitAndAssign,),
+}
+TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
+
+
+@operator(cst.BinaryOperation, cst.AugAssign)
+def arithmetic(node: cst.BinaryOperation | cst.AugAssign, source: ParsedFile) -> Iterator[Mutation]:
+    """A wrong arithmetic operator."""
+    sides = (node.left, node.right) if isinstance(node, cst.BinaryOperation) else (node.value,)
+    if any(isinstance(side, TEXTS) for side in sides):
+        return
+    old = node.operator
+    for other in OTHERS.get(type(old), ()):
+        yield replace(old, like(other, old))
+
+
+@operator(cst.Integer)
+def off_by_one(node: cst.Integer, source: ParsedFile) -> Iterator[Mutation]:
+    """A number is one too large or too small."""
+    parent = source.parent(node)
+    if isinstance(parent, cst.Slice | cst.Index | cst.Param | cst.UnaryOperation):
+        return
+    for by in (1, -1):
+        yield replace(node, shifted(node, by))
+
+
+@operator(cst.Call, cst.Slice, cst.Index)
+def range_bounds(node: cst.Call | cst.Slice | cst.Index, source: ParsedFile) -> Iterator[Mutation]:
+    """A range, a slice or an index starts or ends in the wrong place."""
+    if isinstance(node, cst.Call):
+        yield from _calls(node)
+    elif isinstance(node, cst.Slice):
+        yield from _slices(node)
+    else:
+        yield from _wrong_end(node)
+
+
+def _calls(call: cst.Call) -> Iterator[Mutation]:
+    name = pick_name(call.func, ("range", "enumerate"))
+    if name == "range" and not any(argument.star or argument.keyword for argument in call.args):
+        yield from _ranges(call.args)
+        if len(call.args) == 1:
+            start = cst.Arg(cst.Integer("1"), comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+            yield replace(call, call.with_changes(args=[start, *call.args]))
+    elif name == "enumerate" and len(call.args) == 2:
+        yield replace(call, call.with_changes(args=[call.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]))
+
+
+def _ranges(arguments: Sequence[cst.Arg]) -> Iterator[Mutation]:
+    for argument in arguments[:2]:
+        for by in (1, -1):
+            yield replace(argument.value, shifted(argument.value, by))
+
+
+def _slices(node: cst.Slice) -> Iterator[Mutation]:
+    for bound in (node.lower, node.upper):
+        if bound is not None:
+            for by in (1, -1):
+                yield replace(bound, shifted(bound, by))
+    if node.lower is not None and node.upper is not None:
+        yield replace(node, node.with_changes(lower=None))
+        yield replace(node, node.with_changes(upper=None))
+
+
+def _wrong_end(node: cst.Index) -> Iterator[Mutation]:
+    value = node.value
+    if isinstance(value, cst.Integer) and value.value == "0":
+        yield replace(value, cst.UnaryOperation(cst.Minus(), cst.Integer("1")))
+        yield replace(value, cst.Integer("1"))
+    elif isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus):
+        if isinstance(value.expression, cst.Integer) and value.expression.value == "1":
+            yield replace(value, cst.Integer("0"))
+    elif isinstance(value, cst.BinaryOperation):
+        for by in (1, -1):
+            yield replace(value, shifted(value, by))
+
+
+LOOKUPS = ("get", "pop", "setdefault", "getattr", "next")
+
+
+@operator(cst.Param, cst.Call)
+def wrong_default(node: cst.Param | cst.Call, source: ParsedFile) -> Iterator[Mutation]:
+    """A default has the wrong value."""
+    default = node.default if isinstance(node, cst.Param) else _lookup_default(node)
+    if default is not None:
+        for other in _others(default):
+            yield replace(default, other)
+
+
+def _lookup_default(call: cst.Call) -> cst.BaseExpression | None:
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    if not isinstance(name, cst.Name) or name.value not in LOOKUPS or len(call.args) < 2:
+        return None
+    return call.args[-1].value
+
+
+def _others(default: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(default, cst.Integer):
+        yield shifted(default, 1)
+        if default.value not in ("0", "1"):
+            yield cst.Integer("0")
+    elif isinstance(default, cst.Name) and default.value in ("True", "False"):
+        yield cst.Name("False" if default.value == "True" else "True")
+    elif isinstance(default, cst.Name) and default.value == "None":
+        yield cst.Integer("0")
+    elif isinstance(default, cst.Float):
+        yield cst.Float("0.0") if float(default.value) else cst.Float("1.0")
+    elif isinstance(default, cst.SimpleString) and default.raw_value:
+        yield cst.SimpleString('""')
+
+
+@operator(cst.Call)
+def swapped_arguments(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
+    """Two arguments of a call changed places."""
+    for first, second in pairwise(node.args):
+        alike = not first.star and not second.star and bool(first.keyword) == bool(second.keyword)
+        if alike and not first.value.deep_equals(second.value):
+            yield replace(node, node.with_changes(args=_swapped(node.args, first, second)))
+
+
+def _swapped(arguments: Sequence[cst.Arg], first: cst.Arg, second: cst.Arg) -> list[cst.Arg]:
+    values = {first: second.value, second: first.value}
+    return [item.with_changes(value=values[item]) if item in values else item for item in arguments]
+
+
+@operator(cst.Tuple)
+def swapped_result(node: cst.Tuple, source: ParsedFile) -> Iterator[Mutation]:
+    """A function returns its values in the wrong order."""
+    if not isinstance(source.parent(node), cst.Return) or len(node.elements) < 2:
+        return
+    for index in range(len(node.elements) - 1):
+        first, second = node.elements[index : index + 2]
+        if isinstance(first, cst.Element) and isinstance(second, cst.Element):
+            swapped = [first.with_changes(value=second.value), second.with_changes(value=first.value)]
+            elements = [*node.elements[:index], *swapped, *node.elements[index + 2 :]]
+            if not first.value.deep_equals(second.value):
+                yield replace(node, node.with_changes(elements=elements))

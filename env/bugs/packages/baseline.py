@@ -1,0 +1,306 @@
+"""The baseline stage: which tests of a package pass, each time, quickly, and without a network."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.packages.requirements import reason_of
+from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.workspace import Workspace
+from gumshoe.errors import TaskError
+from gumshoe.records import Task, TestRun
+from gumshoe.tools.text import plural
+
+__all__ = ["GOOD", "Baseline", "ProjectRunner", "find_baseline", "open_runner"]
+
+DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
+MEASURED_FROM_S = "0.05"
+HANGING = 4
+SETTLING_ROUNDS = 4
+GOOD = ("passed", "xfailed")
+# What an attempt to reach a host by name or address reports in a sandbox without a network.
+NO_NETWORK = re.compile(r"name resolution|Name or service not known|Network is unreachable|gaierror")
+OUTPUT_KB = 1024
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The tests that count, and why the others do not.
+
+    Attributes:
+        arguments: pytest's, which keep the tests that do not count from being run.
+        passing: ids of the tests that count.
+        deselected: test (or file) to the reason: fails, needs a network, flaky, slow, hangs, not collected, or too
+            long together; if a limit is the reason, with its name.
+        seconds: what one run of the tests that count takes.
+    """
+
+    arguments: tuple[str, ...]
+    passing: tuple[str, ...]
+    deselected: dict[str, str]
+    seconds: float
+
+    def without(self, tests: Iterable[str], reason: str) -> Baseline:
+        """The baseline with more tests deselected."""
+        left_out = dict.fromkeys(tests, reason)
+        return Baseline(
+            (*self.arguments, *(f"--deselect={test}" for test in left_out)),
+            tuple(test for test in self.passing if test not in left_out),
+            {**self.deselected, **left_out},
+            self.seconds,
+        )
+
+
+@dataclass
+class Runs:
+    """What several runs of one package's tests have shown."""
+
+    outcomes: list[dict[str, str]] = field(default_factory=list)
+    messages: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    hanging: list[str] = field(default_factory=list)
+    output: str = ""
+
+    def add(self, run: TestRun) -> None:
+        self.output = run.result.output
+        self.outcomes.append({outcome.id: outcome.outcome for outcome in run.outcomes})
+        self.messages.update({outcome.id: outcome.message for outcome in run.outcomes if outcome.message})
+        spent: dict[str, float] = {}
+        for seconds, _, test in DURATION.findall(run.result.output):
+            # Tests that set the clock make pytest measure years.
+            if float(seconds) <= run.result.duration_s:
+                spent[test] = spent.get(test, 0.0) + float(seconds)
+        for test, seconds in spent.items():
+            self.seconds[test] = max(seconds, self.seconds.get(test, 0.0))
+
+
+def find_baseline(
+    name: str,
+    project: Path,
+    suite: Suite,
+    config: BaselineConfig,
+    sandbox: SandboxConfig,
+    note: Callable[[str], None],
+) -> Baseline:
+    """Runs the tests of a package in a sandbox without network and drops those that no verdict can rest on.
+
+    Raises TaskError when too few are left, with the message of the first that failed.
+    """
+    task = suite.task(f"harvest/{name}", str(project))
+    with open_runner(task, sandbox, config.run_timeout_s) as runner:
+        tester = Tester(runner, config)
+        runs = Runs()
+        for number in range(config.runs):
+            note(f"run {number + 1} of the tests")
+            tester.run(runs)
+        dropped = _dropped(runs, config)
+        _require(runs, dropped, config)
+        return tester.settle(dropped, runs, note)
+
+
+class ProjectRunner:
+    """Runs commands in a sandbox that holds a project, each on the original files."""
+
+    def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
+        self.task = task
+        self._sandbox = sandbox
+        self._timeout_s = timeout_s
+        self._clean = sandbox.snapshot()
+
+    def run_tests(self, command: Sequence[str]) -> TestRun:
+        """What a command that runs tests reports."""
+        self._sandbox.restore(self._clean)
+        task = self.task.model_copy(update={"entrypoint": tuple(command)})
+        return Workspace(task, self._sandbox).run_tests(self._timeout_s)
+
+    def print_lines(self, command: Sequence[str]) -> list[str]:
+        """The lines that a command prints."""
+        self._sandbox.restore(self._clean)
+        return self._sandbox.run(command, timeout=self._timeout_s).output.splitlines()
+
+
+@contextmanager
+def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generator[ProjectRunner]:
+    """A runner in a sandbox of its own that hands on long outputs."""
+    wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
+    with open_sandbox(task, wide, trusted=True) as opened:
+        yield ProjectRunner(task, opened, timeout_s)
+
+
+class Tester:
+    """Runs a package's tests with varying arguments of pytest."""
+
+    def __init__(self, runner: ProjectRunner, config: BaselineConfig) -> None:
+        self._runner = runner
+        self._entrypoint = runner.task.entrypoint
+        self._config = config
+
+    def run(self, runs: Runs) -> None:
+        """One run of everything; a test that hangs is left out and the run repeated. Raises TaskError."""
+        for _ in range(HANGING):
+            left_out = [f"--deselect={test}" for test in runs.hanging]
+            run = self._run(["--continue-on-collection-errors", *left_out])
+            if not run.result.timed_out:
+                runs.add(run)
+                return
+            stuck = self._stuck(run, left_out)
+            if stuck is None:
+                break
+            runs.hanging.append(stuck)
+        raise TaskError(f"its tests take more than {self._config.run_timeout_s:g} s (baseline.run_timeout_s)")
+
+    def settle(self, dropped: dict[str, str], runs: Runs, note: Callable[[str], None]) -> Baseline:
+        """Runs what is left until it passes twice in a row: tests may need others that are gone. Raises TaskError."""
+        output = ""
+        for _ in range(SETTLING_ROUNDS):
+            dropped = _with_whole_files(dropped, runs, self._config.max_deselected)
+            arguments = tuple(_arguments(dropped, runs))
+            note(f"run without {plural(len(dropped), 'test')}")
+            seen = [self._run(arguments), self._run(arguments)]
+            output = seen[0].result.output
+            first, second = ({outcome.id: outcome.outcome for outcome in run.outcomes} for run in seen)
+            broken = {
+                test: "fails without the others" for test, outcome in first.items() if outcome in ("failed", "error")
+            }
+            broken.update(
+                {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
+            )
+            changing = _changing([first, second])
+            broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
+            # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
+            broken.update(
+                {test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test}
+            )
+            passing = tuple(test for test, outcome in first.items() if outcome in GOOD)
+            if not broken and seen[0].passed and seen[1].passed and len(passing) >= self._config.min_tests:
+                seconds = min(run.result.duration_s for run in seen)
+                return Baseline((*self._entrypoint[4:], *arguments), passing, dropped, seconds)
+            if not broken:
+                raise TaskError(self._why_unfit(seen, len(passing)))
+            dropped = {**dropped, **broken}
+        raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
+
+    def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
+        """Why runs in which no test fails are not a baseline."""
+        if passing < self._config.min_tests:
+            return f"only {passing} tests pass, and {self._config.min_tests} are needed (baseline.min_tests)"
+        failed = next(run for run in runs if not run.passed)
+        said = reason_of(failed.result.output)
+        return f"no test fails, but pytest ends with exit code {failed.result.exit_code}: {said}"
+
+    def _run(self, arguments: Sequence[str]) -> TestRun:
+        measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
+        return self._runner.run_tests((*self._entrypoint, *measured))
+
+    def _stuck(self, run: TestRun, left_out: Iterable[str]) -> str | None:
+        """The first test in the order of collection that has not finished."""
+        argv = [*self._entrypoint, "--collect-only", "--continue-on-collection-errors", *left_out]
+        done = {outcome.id for outcome in run.outcomes}
+        tests = (line for line in self._runner.print_lines(argv) if "::" in line and not line.startswith("ERROR"))
+        return next((test for test in tests if test not in done), None)
+
+
+def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
+    """The tests that do not count, each with the reason."""
+    changing = _changing(runs.outcomes)
+    dropped = {**dict.fromkeys(runs.hanging, "hangs (baseline.run_timeout_s)"), **changing}
+    tests = dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes)
+    for test in (test for test in tests if _function(test) not in changing):
+        seen = {outcomes.get(test) for outcomes in runs.outcomes}
+        if seen & {"failed", "error"} or None in seen:
+            if len(seen) > 1:
+                dropped[test] = "flaky"
+            else:
+                offline = NO_NETWORK.search(runs.messages.get(test, ""))
+                dropped[test] = "not collected" if "::" not in test else "needs a network" if offline else "fails"
+        elif runs.seconds.get(test, 0.0) > config.slow_test_s:
+            dropped[test] = "slow (baseline.slow_test_s)"
+    kept = dict.fromkeys(test for test in tests if not dropped.keys() & {test, _function(test)})
+    left = {test: seconds for test, seconds in runs.seconds.items() if test in kept}
+    total = sum(left.values())
+    for test in sorted(left, key=lambda test: -left[test]):
+        if total <= config.suite_s:
+            break
+        dropped[test] = "too long together (baseline.suite_s)"
+        total -= left[test]
+    return {**dropped, **_too_many([test for test in kept if test not in dropped], config)}
+
+
+def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """The functions whose tests have different ids in another run, such as when the parameters come from a set.
+
+    All of them are dropped: an id that was in each of these runs may be another test's in the next.
+    """
+    ids = dict.fromkeys(test for outcomes in runs for test in outcomes if "[" in test)
+    absent = (test for test in ids if any(test not in outcomes for outcomes in runs))
+    return dict.fromkeys(map(_function, absent), "parameters differ between runs")
+
+
+def _too_many(tests: Sequence[str], config: BaselineConfig) -> dict[str, str]:
+    """The functions whose tests are dropped until few enough remain: pytest deselects by the beginning of an id."""
+    count = Counter(_function(test) for test in tests)
+    dropped: dict[str, str] = {}
+    for function, tests_of_it in count.most_common():
+        if count.total() <= config.max_tests:
+            break
+        dropped[function] = f"{tests_of_it} tests (baseline.max_tests)"
+        del count[function]
+    return dropped
+
+
+def _function(test: str) -> str:
+    """A test's id without its parameters, which may hold anything."""
+    return test.partition("[")[0]
+
+
+def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> None:
+    """Refuses a package with too few tests. Raises TaskError."""
+    first = runs.outcomes[0]
+    left = [test for test, outcome in first.items() if outcome in GOOD and test not in dropped]
+    if len(left) >= config.min_tests:
+        return
+    failed = [
+        test
+        for test, reason in dropped.items()
+        if reason in ("fails", "needs a network", "not collected") and test in runs.messages
+    ]
+    if not first:
+        raise TaskError(f"no tests were run: {reason_of(runs.output)}")
+    because = f"; {failed[0]}: {runs.messages[failed[0]].splitlines()[0]}" if failed else ""
+    needed = f"{config.min_tests} are needed (baseline.min_tests)"
+    raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {needed}{because}")
+
+
+def _with_whole_files(dropped: dict[str, str], runs: Runs, most: int) -> dict[str, str]:
+    """The tests that do not count, with the rest of the files that most of them are in: a command has a size limit."""
+    while len(_arguments(dropped, runs)) > most:
+        files: dict[str, list[str]] = {}
+        for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):
+            files.setdefault(test.partition("::")[0], []).append(test)
+        left = {file: [test for test in tests if test not in dropped] for file, tests in files.items()}
+        mixed = [file for file in files if left[file] and len(left[file]) < len(files[file])]
+        if not mixed:
+            break
+        fullest = max(mixed, key=lambda file: len(files[file]) - len(left[file]))
+        dropped = {**dropped, **dict.fromkeys(left[fullest], "beside too many of these (baseline.max_deselected)")}
+    return dropped
+
+
+def _arguments(dropped: dict[str, str], runs: Runs) -> list[str]:
+    """Pytest's options that leave these tests out; a file whose tests all go is left out as a whole."""
+    files: dict[str, list[str]] = {}
+    for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):
+        files.setdefault(test.partition("::")[0], []).append(test)
+    whole = {file for file, tests in files.items() if all(test in dropped for test in tests)}
+    whole |= {test for test in dropped if "::" not in test}
+    singles = [test for test in dropped if test.partition("::")[0] not in whole]
+    return [*(f"--ignore={file}" for file in sorted(whole)), *(f"--deselect={test}" for test in singles)]

@@ -1,0 +1,296 @@
+"""The environment stage: installs a package and what its tests need, until its tests can be collected.
+
+The package is installed in place: what is edited in the workspace counts, and C extensions are built beside the
+sources. What the build leaves in the package's folder (extensions, metadata, generated modules) becomes part of the
+project that tasks ship; a file that was there before is never changed by it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.lock import (
+    INSTALL,
+    PYTHON,
+    Interpreter,
+    Lock,
+    choose_python,
+    compile_environment,
+    keep_environment,
+    make_venv,
+    site_packages,
+    this_machine,
+)
+from gumshoe.env.bugs.packages.requirements import (
+    TEST_NAMES,
+    missing_packages,
+    plugins_used,
+    read_package,
+    reason_of,
+    test_requirements,
+)
+from gumshoe.env.bugs.packages.sandbox import UV, BuildResult, BuildSandbox
+from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
+from gumshoe.env.environments import INSIDE, environment_folder
+from gumshoe.errors import TaskError
+
+__all__ = ["DOCTEST_WAYS", "PYTEST_WAYS", "WORKSPACE", "Built", "build_environment", "quiet_arguments"]
+
+WORKSPACE = "/workspace"
+# For repositories whose version comes from tags that are not there.
+UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1", "PDM_BUILD_SCM_VERSION": "0.0.1"}
+NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache", ".hypothesis", ".eggs"})
+# uv notes here when the sources were last changed: an environment should not be named by that.
+TIMES = "uv_cache.json"
+DEVELOP = (PYTHON, "setup.py", "--quiet", "develop", "--no-deps")
+COLLECT = (PYTHON, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
+ALL_COLLECTED = 0
+COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
+FILES_OF_TESTS = "python_files=test*.py *_test.py *_tests.py tests.py"
+Ways = tuple[tuple[str, ...], ...]
+"""Arguments of pytest with which to collect the tests; the first that work are used."""
+PYTEST_WAYS: Ways = (
+    (),
+    ("-o", FILES_OF_TESTS),
+    ("-o", "addopts=", "-o", FILES_OF_TESTS, "-W", "default"),
+    ("--doctest-modules",),
+)
+DOCTEST_FILES = tuple(f"--doctest-glob=*.{ending}" for ending in ("rst", "md", "txt"))
+ONLY_DOCTESTS = ("-o", "addopts=", "-o", "python_files=", "-W", "default", "--doctest-modules")
+DOCTEST_WAYS: Ways = ((*ONLY_DOCTESTS, *DOCTEST_FILES), ONLY_DOCTESTS)
+# Plugins that get in the way of single, repeatable runs, and what turns them off.
+TURNED_OFF = {
+    "pytest-benchmark": ("--benchmark-disable",),
+    "pytest-cov": ("--no-cov",),
+    "pytest-randomly": ("-p", "no:randomly"),
+    "pytest-xdist": ("-n0",),
+}
+
+
+@dataclass(frozen=True)
+class Built:
+    """What the stage gives: the lock, requirements that could not be installed, and what pytest needs as arguments."""
+
+    lock: Lock
+    skipped: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+def build_environment(
+    source: Path, project: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
+) -> Built:
+    """Builds the environment of the package in `source` and writes the project that tasks ship to `project`.
+
+    `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
+    """
+    python = choose_python(read_package(source).requires_python, config.python)
+    digest = hashlib.sha256(str(project).encode()).hexdigest()[:8]
+    beside = environment_folder("0" * 16).parent / f".build-{os.getpid()}-{digest}"
+    shutil.rmtree(beside, ignore_errors=True)
+    root, workspace = beside / "root", beside / "workspace"
+    root.mkdir(parents=True)
+    try:
+        copy_tree(source, workspace)
+        sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)
+        builder = Builder(sandbox, source, config, note)
+        variables = builder.install(python)
+        builder.collect(ways)
+        lock = Lock(
+            python=".".join(map(str, python.version[:2])),
+            machine=this_machine(),
+            packages=builder.freeze(),
+            files=dict(_package_files(site_packages(root, python))),
+            variables=variables,
+        )
+        compile_environment(sandbox, config)
+        _ship_project(source, workspace, project)
+        keep_environment(root, lock, python)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return Built(lock, tuple(builder.skipped), (*quiet_arguments(lock.packages), *builder.arguments))
+
+
+class Builder:
+    """One environment while it is being made."""
+
+    def __init__(self, sandbox: BuildSandbox, source: Path, config: BuildConfig, note: Callable[[str], None]) -> None:
+        self._sandbox = sandbox
+        self._source = source
+        self._config = config
+        self._note = note
+        self._variables: dict[str, str] = {}
+        self.skipped: list[str] = []
+        self.arguments: tuple[str, ...] = ()
+
+    def install(self, python: Interpreter) -> dict[str, str]:
+        """Makes the environment, installs the package and its tests' requirements; returns variables to set."""
+        self._note(f"installing with Python {python.text}")
+        made = self._run(make_venv(python))
+        if not made.ok:
+            raise TaskError(f"no virtual environment: {made.why}")
+        wanted = test_requirements(read_package(self._source))
+        needed = ["pytest", *wanted.packages, *plugins_used(self._source)]
+        files = [word for name in wanted.files for word in ("-r", f"{WORKSPACE}/{name}")]
+        # uv passes over extras that the package does not have.
+        in_place = ("-e", f"{WORKSPACE}[{','.join(TEST_NAMES)}]")
+        if not self._add([*in_place, *files, *needed]).ok:
+            self._install_package(in_place)
+            self._install(needed)
+            for name in wanted.files:
+                if not self._add(["-r", f"{WORKSPACE}/{name}"]).ok:
+                    self._install(_lines(self._source / name))
+        return self._variables
+
+    def collect(self, ways: Ways) -> None:
+        """Finds how the tests can be collected: with the project's own options, else by other file names, else
+        without its options; then the same with the newest pytest. Raises TaskError with the first way's complaint.
+        """
+        complaint = self._first_complaint(ways)
+        if complaint is not None and self._install_newer_pytest():
+            complaint = self._first_complaint(ways)
+        if complaint is not None:
+            raise TaskError(f"its tests cannot be collected: {complaint}")
+
+    def _first_complaint(self, ways: Ways) -> str | None:
+        """What is wrong with the first way; None where one works, which is taken."""
+        complaints: list[str] = []
+        for arguments in ways:
+            complaint = self._collect(arguments)
+            if complaint is None:
+                self.arguments = arguments
+                return None
+            complaints.append(complaint)
+        return complaints[0]
+
+    def _install_newer_pytest(self) -> bool:
+        """Whether there was one. Some projects pin one that is too old for the Python that they allow."""
+        before = self.freeze()
+        self._note("installing the newest pytest")
+        return self._add(["--upgrade", "pytest"]).ok and self.freeze() != before
+
+    def _collect(self, arguments: tuple[str, ...]) -> str | None:
+        """Installs what is missing until all tests can be collected, or nothing more is found. None if some can be."""
+        tried: set[str] = set()
+        bases = (self._source, self._source / "src")
+        own = {path.name.removesuffix(".py") for base in bases for path in entries(base)}
+        complaint = output = ""
+        for round_ in range(self._config.install_rounds + 1):
+            self._note("collecting tests" if not round_ else f"collecting tests again ({round_})")
+            argv = (*COLLECT, *arguments)
+            # A conftest runs now: it must not change what all tasks of the package will share.
+            result = self._run(
+                argv, timeout=self._config.collect_timeout_s, limit="build.collect_timeout_s", sealed=(INSIDE,)
+            )
+            if result.problem is not None:
+                return result.problem
+            if result.exit_code == ALL_COLLECTED:
+                return None
+            output = result.output
+            complaint = reason_of(output)
+            missing = [name for name in missing_packages(output, own) if name not in tried]
+            if not missing:
+                break
+            tried.update(missing)
+            self._note(f"installing {', '.join(missing)}")
+            self._install(missing)
+        return None if COLLECTED.search(output) else complaint
+
+    def freeze(self) -> tuple[str, ...]:
+        """The pinned requirements, without the package itself."""
+        result = self._run([UV, "pip", "list", "--quiet", "--python", PYTHON, "--format=json", "--exclude-editable"])
+        try:
+            found = json.loads(result.output)
+        except ValueError:
+            raise TaskError(f"the installed packages cannot be listed: {result.why}") from None
+        return tuple(sorted(f"{item['name']}=={item['version']}" for item in found))
+
+    def _install_package(self, in_place: Sequence[str]) -> None:
+        """Installs the package in place; if its build does not work that way, its requirements and its path."""
+        bare = ("-e", WORKSPACE)
+        first = self._add(in_place)
+        if first.ok or self._add(bare).ok or self._add(bare, UNVERSIONED).ok:
+            return
+        declaring = [name for name in ("pyproject.toml", "setup.py") if (self._source / name).is_file()]
+        for name in declaring:
+            self._add(["-r", f"{WORKSPACE}/{name}"])
+        # The way of setuptools before version 64, which are the ones for Python 3.6.
+        if "setup.py" in declaring and self._add(["setuptools"]).ok and self._run(DEVELOP).ok:
+            return
+        self.skipped.append(f"the package itself ({first.why})")
+        self._variables["PYTHONPATH"] = f"{WORKSPACE}/src" if (self._source / "src").is_dir() else WORKSPACE
+
+    def _install(self, requirements: Sequence[str]) -> None:
+        """Installs requirements together; if that fails, one by one, and notes those that cannot be installed."""
+        if not requirements or self._add(requirements).ok:
+            return
+        for requirement in requirements:
+            result = self._add([requirement])
+            if not result.ok:
+                self.skipped.append(f"{requirement} ({result.why})")
+
+    def _add(self, words: Sequence[str], env: dict[str, str] | None = None) -> BuildResult:
+        return self._run([*INSTALL, *words], env=env)
+
+    def _run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        limit: str = "build.install_timeout_s",
+        env: dict[str, str] | None = None,
+        sealed: Sequence[str] = (),
+    ) -> BuildResult:
+        seconds = self._config.install_timeout_s if timeout is None else timeout
+        variables = {"PATH": f"{INSIDE}/bin:/usr/bin:/bin", **self._variables, **(env or {})}
+        return self._sandbox.run(argv, timeout=seconds, limit=limit, cwd=WORKSPACE, env=variables, sealed=sealed)
+
+
+def quiet_arguments(packages: Sequence[str]) -> tuple[str, ...]:
+    """The pytest arguments that turn off those plugins among these pinned requirements that disturb single runs."""
+    names = {package.partition("==")[0] for package in packages}
+    return tuple(word for name, words in TURNED_OFF.items() if name in names for word in words)
+
+
+def _lines(path: Path) -> list[str]:
+    lines = [line.partition("#")[0].strip() for line in read_text(path).splitlines()]
+    return [line for line in lines if line and not line.startswith("-")]
+
+
+def _package_files(site: Path) -> Iterator[tuple[str, str]]:
+    """What an in-place install has put beside the installed packages, by path: metadata and path files."""
+    for path in entries(site):
+        if path.suffix == ".dist-info" and "file://" + WORKSPACE in read_text(path / "direct_url.json"):
+            record = [line for line in read_text(path / "RECORD").splitlines() if TIMES not in line]
+            recorded = [line.split(",")[0] for line in record]
+            files = [f"{path.name}/{child.name}" for child in entries(path) if child.name not in (TIMES, "RECORD")]
+            files += [name for name in recorded if name.endswith((".pth", ".py")) and ".." not in name]
+            yield f"{path.name}/RECORD", "".join(f"{line}\n" for line in record)
+        else:
+            files = [path.name] if path.suffix in (".egg-link", ".pth") and WORKSPACE in read_text(path) else []
+        yield from ((name, text) for name in files if (text := read_text(site / name)))
+
+
+def _ship_project(source: Path, built: Path, project: Path) -> None:
+    """The original sources, with the regular files that building has added."""
+    shutil.rmtree(project, ignore_errors=True)
+    project.parent.mkdir(parents=True, exist_ok=True)
+    copy_tree(source, project)
+    for parent, names, files in os.walk(built):
+        relative = Path(parent).relative_to(built)
+        names[:] = [name for name in names if name not in NOT_SHIPPED and not Path(parent, name).is_symlink()]
+        for name in files:
+            made, target = Path(parent, name), project / relative / name
+            inside = target.parent.resolve().is_relative_to(project.resolve())
+            if made.is_symlink() or not made.is_file() or os.path.lexists(target) or not inside or made.suffix == ".o":
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(made, target, follow_symlinks=False)
+            target.chmod(0o755 if made.suffix == ".so" else 0o644)

@@ -1,0 +1,127 @@
+"""A proven bug as a task: what fails and how, as a test run shows it, and nothing about the cause; and as a row.
+
+A row is one of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
+`gumshoe tasks ... swesmith:FOLDER/rows.jsonl` reads them again; so does whatever reads SWE-smith's rows. In place of an
+image, `project` names the clean project as a task set does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gumshoe.env.bugs.candidates import Bug, CodePosition
+from gumshoe.env.bugs.projects import Project
+from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest
+from gumshoe.env.diff import make_patch, reverse_patch
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.storage import write_jsonl
+
+__all__ = ["DIFFICULTIES", "ROWS", "difficulty", "problem_statement", "smith_row", "task_of", "write_rows"]
+
+MESSAGE_LINES, MESSAGE_CHARS = 6, 400
+ROWS = "rows.jsonl"
+DIFFICULTIES = ("same_function", "other_function", "other_file")
+
+
+def task_of(
+    project: Project,
+    sources: Mapping[str, str],
+    bug: Bug,
+    verdict: CandidateVerdict,
+    split: str,
+    readonly: tuple[str, ...],
+) -> tuple[Task, Oracle]:
+    """The task of a bug that the tests detect.
+
+    Args:
+        sources: the texts of the clean files, by path.
+        readonly: patterns of the files that an agent cannot write.
+    """
+    failures = verdict.failures or {}
+    task = Task(
+        id=f"synth/{project.name}/{bug.operator}-{bug.digest}",
+        source="synth",
+        problem_statement=problem_statement(failures),
+        workspace=WorkspaceSpec(
+            path=project.stored,
+            overlay=dict(bug.files),
+            environment=project.suite.environment,
+        ),
+        entrypoint=project.suite.task_entrypoint,
+        limits=project.suite.limits,
+        readonly=readonly,
+        tags={
+            "project": project.name,
+            "operator": bug.operator,
+            "split": split,
+            "difficulty": difficulty(bug, failures),
+            **bug.tags,
+        },
+    )
+    oracle = Oracle(
+        task_id=task.id,
+        gold_patch=make_patch({path: (text.encode(), sources[path].encode()) for path, text in bug.files.items()}),
+        fail_to_pass=tuple(failures),
+        pass_to_pass=verdict.passing,
+    )
+    return task, oracle
+
+
+def problem_statement(failures: Mapping[str, FailedTest]) -> str:
+    """What a user who ran the tests would report. `failures` maps test ids, in the order of the run, to facts."""
+    first, others = next(iter(failures)), len(failures) - 1
+    lines = [f"{first} fails:", "", *_indented(failures[first].message), ""]
+    if others:
+        lines += ["So does one other test." if others == 1 else f"So do {others} other tests.", ""]
+    lines += ["The tests are right. Find the cause and repair it.", ""]
+    return "\n".join(lines)
+
+
+def _indented(message: str) -> list[str]:
+    lines = message[:MESSAGE_CHARS].rstrip().splitlines()
+    cut = len(lines) > MESSAGE_LINES or len(message) > MESSAGE_CHARS
+    shown = [f"    {line}".rstrip() for line in lines[:MESSAGE_LINES]]
+    return [*shown, "    ..."] if cut else shown
+
+
+def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
+    """The row of one synthetic bug, as `make_bugs` gives it."""
+    return {
+        "instance_id": task.id.replace("/", "."),
+        "repo": task.tags["project"],
+        "patch": reverse_patch(oracle.gold_patch),
+        "FAIL_TO_PASS": list(oracle.fail_to_pass),
+        "PASS_TO_PASS": list(oracle.pass_to_pass),
+        "image_name": "",
+        "problem_statement": task.problem_statement,
+        "strategy": task.tags["operator"],
+        "project": task.workspace.path,
+    }
+
+
+def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
+    """Replaces rows.jsonl in a folder. Equal tasks give equal bytes."""
+    path = folder / ROWS
+    write_jsonl(path, (smith_row(task, oracle) for task, oracle in tasks))
+    return path
+
+
+def difficulty(bug: Bug, failures: Mapping[str, FailedTest]) -> str:
+    """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
+
+    `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
+    `other_file`: elsewhere, such as in the assertion of a test.
+    """
+    distances = (_distance(place, failure) for place in bug.places for failure in failures.values())
+    return min(distances, key=DIFFICULTIES.index)
+
+
+def _distance(place: CodePosition, failure: FailedTest) -> str:
+    if not failure.frames:
+        return "other_file"
+    path, _, function = failure.frames[-1]
+    if path != place[0]:
+        return "other_file"
+    return "same_function" if function == place[1].rpartition(".")[2] else "other_function"

@@ -1,0 +1,336 @@
+"""Runs candidates against the tests of their project: one sandbox, the sandboxes of all projects, and their verdicts.
+
+Verdicts may outlive the process: what was judged before an interruption is not judged again.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import TypeAdapter
+
+from gumshoe.cache import JsonlCache
+from gumshoe.env.bugs.candidates import Bug
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.projects import Project, Suite
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.env.sandboxes.open import close_pools, open_sandbox
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.storage import parse_json
+from gumshoe.tools.interpreters import our_program
+
+__all__ = [
+    "CandidateVerdict",
+    "CleanRun",
+    "FailedTest",
+    "ProjectVerifier",
+    "UnfitTests",
+    "VerdictJournal",
+    "VerifierPool",
+]
+
+STARTUP_S = 60.0
+# Tracing the lines of the first run costs time.
+TRACE_FACTOR = 3.0
+PASSED = ("passed", "xfailed")
+FAILED = ("failed", "error")
+
+
+class UnfitTests(TaskError):
+    """No verdict can rest on these `tests` (their ids) of the clean project, and `why`."""
+
+    def __init__(self, message: str, tests: tuple[str, ...], why: str = "flaky") -> None:
+        super().__init__(message)
+        self.tests = tests
+        self.why = why
+
+
+@dataclass(frozen=True)
+class FailedTest:
+    """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
+
+    type: str
+    message: str
+    frames: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class CleanRun:
+    """The clean project's own test run."""
+
+    passing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CandidateVerdict:
+    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
+
+    status: str
+    passing: tuple[str, ...] = ()
+    failures: Mapping[str, FailedTest] | None = None
+
+
+_VERDICTS = TypeAdapter(CandidateVerdict)
+
+
+class ProjectVerifier:
+    """A sandbox that holds one clean project and tries variants of it. Not for several threads at a time.
+
+    Args:
+        name: what the project is called in messages.
+        project: its folder.
+        timeout_s: wall-clock seconds that one run of the suite may take; the traced one may take TRACE_FACTOR times
+            that.
+        suite: how its tests are run.
+
+    Raises:
+        TaskError: the project is not a folder.
+        SandboxError: the sandbox does not start.
+    """
+
+    def __init__(
+        self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0, suite: Suite | None = None
+    ) -> None:
+        self.name = name
+        self._timeout_s = timeout_s
+        self._memory_mb = config.memory_mb
+        self._baseline: CleanRun | None = None
+        self._suite = suite or Suite()
+        clean = self._suite.task(f"synth/{name}", str(project))
+        self._sandbox = open_sandbox(clean, config, trusted=True)
+        self._folder = f"{self._sandbox.support}/synth"
+        try:
+            self._sandbox.prepare_support()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def baseline(self) -> CleanRun:
+        """The clean project's test run. Raises TaskError and SandboxError as `verify` does."""
+        if self._baseline is None:
+            self.verify([])
+        assert self._baseline is not None
+        return self._baseline
+
+    def verify(self, candidates: Sequence[Bug]) -> list[CandidateVerdict]:
+        """The verdicts on candidates for bugs of this project, in their order.
+
+        Raises:
+            TaskError: the project has no tests, or they do not pass as they are.
+            SandboxError: the sandbox broke.
+        """
+        rows = [_row(candidate) for candidate in candidates]
+        clean, *answers = self._request(rows)
+        if self._baseline is None:
+            self._baseline = self._accepted(clean)
+        if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
+            raise SandboxError(f"project {self.name}: the verifier died before it had judged all candidates")
+        return [self._verdict(answer, self._baseline) for answer in answers]
+
+    def close(self) -> None:
+        """Removes the sandbox. Idempotent."""
+        self._sandbox.close()
+
+    def _accepted(self, seen: Mapping[str, Any]) -> CleanRun:
+        """The baseline of a project that is fit to have bugs. Raises TaskError for one that is not."""
+        if "status" in seen:
+            raise TaskError(f"project {self.name}: {self._ending(seen['status'])}")
+        if seen["collection_errors"]:
+            raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
+        failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILED]
+        if failing:
+            reason = f"project {self.name}: {failing[0]} fails without any bug: fix the project first"
+            raise UnfitTests(reason, (*failing, *seen["unstable"]))
+        passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSED)
+        if not passing:
+            raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
+        if seen["unstable"]:
+            reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
+            raise UnfitTests(reason, tuple(seen["unstable"]))
+        if self._suite.repeatable:
+            timed = [test for test, paths in seen["clocks"].items() if any(map(holds_tests, paths))]
+            self._refuse(seen["unseeded"], "uses random numbers without a seed")
+            self._refuse(timed, "measures time")
+        return CleanRun(passing)
+
+    def _refuse(self, tests: Sequence[str], why: str) -> None:
+        if tests:
+            raise UnfitTests(f"project {self.name}: {tests[0]} {why}", tuple(tests), why)
+
+    def _ending(self, status: str) -> str:
+        """Why the first run of the tests has no result."""
+        if status == "timeout":
+            return (
+                f"its tests take more than {self._timeout_s:g} s, or {TRACE_FACTOR:g} times that while coverage is "
+                f"traced: give more with {self._suite.limit}"
+            )
+        return f"its test run ended without a result ({status})"
+
+    def _verdict(self, answer: Mapping[str, Any], baseline: CleanRun) -> CandidateVerdict:
+        if answer["status"] != "killed":
+            return CandidateVerdict(answer["status"])
+        outcomes: Mapping[str, str] = answer["outcomes"]
+        if any(test not in outcomes for test in baseline.passing):
+            return CandidateVerdict("collection")
+        failing = [test for test in baseline.passing if outcomes[test] in FAILED]
+        if len(failing) == len(baseline.passing):
+            return CandidateVerdict("all_fail")
+        passing = self._suite.named(test for test in baseline.passing if outcomes[test] in PASSED)
+        failures = {name: test for test in failing for name in self._suite.named([test])}
+        if not failures:
+            return CandidateVerdict("survived")
+        return CandidateVerdict(
+            "killed", passing, {name: _failure(answer["failures"][test]) for name, test in failures.items()}
+        )
+
+    def _request(self, candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        results = f"{self._folder}/results.jsonl"
+        request = {
+            "root": self._sandbox.root,
+            "keep": f"{self._folder}/keep",
+            "results": results,
+            "cpu_s": self._timeout_s,
+            "wall_s": self._timeout_s,
+            "trace_factor": TRACE_FACTOR,
+            "arguments": list(self._suite.arguments),
+            "memory_mb": self._memory_mb,
+            "candidates": candidates,
+        }
+        result = self._sandbox.run(
+            [self._sandbox.python, *our_program(self._sandbox.support, "bugs.verifier")],
+            input=json.dumps(request).encode(),
+            env={"PYTHONHASHSEED": "0"},
+            timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),
+        )
+        if result.exit_code is None or result.timed_out:
+            raise SandboxError(f"project {self.name}: the verifier took more than {result.duration_s:.0f} s")
+        try:
+            text = self._sandbox.read_file(results, inside=False)
+        except FileNotFoundError:
+            text = b""
+        if not text.strip():
+            raise TaskError(f"project {self.name}: pytest does not start there: {_complaint(result.output)}")
+        try:
+            return [parse_json(line) for line in text.splitlines()]
+        except ValueError as error:
+            raise TaskError(f"project {self.name}: the verifier's results are not JSON: {error}") from None
+
+
+def _row(bug: Bug) -> dict[str, Any]:
+    return {"id": bug.digest, "files": dict(bug.files), "lines": dict(bug.lines)}
+
+
+def _failure(facts: Mapping[str, Any]) -> FailedTest:
+    frames = tuple((path, line, function) for path, line, function in facts["frames"])
+    return FailedTest(facts["type"], facts["message"], frames)
+
+
+def _complaint(text: str) -> str:
+    """The line that reports an error, else the last one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "error:" in line.lower() and not line.lower().startswith("error: usage")]
+    return (telling or lines[-1:] or ["it printed nothing"])[0]
+
+
+class VerdictJournal:
+    """A file of verdicts. It is valid for projects, tests and limits as they were when the verdicts were reached.
+
+    Args:
+        path: the file, a JSON object a line; read if it is there.
+
+    Raises:
+        DatasetError: the file has a line that Gumshoe did not write.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._cache = JsonlCache(path)
+
+    def verdicts(
+        self, project: str, batch: Sequence[Bug], judge: Callable[[Sequence[Bug]], Sequence[CandidateVerdict]]
+    ) -> list[CandidateVerdict]:
+        """The verdicts on `batch`, in its order; `judge` is asked for those that are not known."""
+        keys = [f"{project}:{bug.digest}" for bug in batch]
+        new = [(key, bug) for key, bug in zip(keys, batch, strict=True) if self._cache.get(key) is None]
+        if new:
+            for (key, _), verdict in zip(new, judge([bug for _, bug in new]), strict=True):
+                self._cache.keep(key, asdict(verdict))
+        return [_VERDICTS.validate_python(self._cache.get(key)) for key in keys]
+
+
+class VerifierPool:
+    """Lends each batch a sandbox of its project that no other thread is using.
+
+    Sandboxes are used again for other projects, as many as there are workers: starting one takes as long as judging
+    several candidates.
+
+    Args:
+        journal: has verdicts of earlier runs, and takes in the new ones.
+    """
+
+    def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
+        self._config = config
+        self._journal = journal
+        sandbox = config.sandbox
+        self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": config.workers})
+        self._lock = threading.Lock()
+        self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
+        self._environments: set[str | None] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for name in list(self._idle):
+            self._close(name)
+        # Other threads may use the sandboxes of other environments.
+        close_pools(self._environments)
+
+    def verify(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
+        """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
+        if self._journal is None:
+            return self._judge(project, batch)
+        return self._journal.verdicts(project.name, batch, partial(self._judge, project))
+
+    def release(self, project: Project) -> None:
+        """Closes the sandboxes of a project that no longer needs them."""
+        self._close(project.name)
+
+    def _judge(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
+        verifier = self._take(project)
+        try:
+            verdicts = verifier.verify(batch)
+        except BaseException:
+            verifier.close()
+            raise
+        with self._lock:
+            self._idle[project.name].append(verifier)
+        return verdicts
+
+    def _take(self, project: Project) -> ProjectVerifier:
+        with self._lock:
+            idle = self._idle[project.name]
+            if idle:
+                return idle.pop()
+            self._environments.add(project.suite.environment)
+        config = self._config
+        return ProjectVerifier(
+            project.name, project.path, self._sandbox, timeout_s=config.timeout_s, suite=project.suite
+        )
+
+    def _close(self, name: str) -> None:
+        with self._lock:
+            verifiers = self._idle.pop(name, [])
+        for verifier in verifiers:
+            verifier.close()

@@ -1,0 +1,34 @@
+"""What tests of harvests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.sandbox import BuildSandbox
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where pip's index does not answer."""
+    folder = tmp_path_factory.mktemp("index")
+    sandbox = BuildSandbox({"/downloads": folder}, interpreters()[0].path, BuildConfig())
+    argv = [str(interpreters()[0].path), "/gumshoe/fetch_sdist.py", "iniconfig", "/downloads"]
+    result = sandbox.run(argv, timeout=60, limit="the test's")
+    if "file" not in result.output:
+        pytest.skip(f"pip's index does not answer: {result.output.strip()[-200:]}")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of a module's tests, and of the harvests that they share."""
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the module's cache used."""
+    monkeypatch.setenv("GUMSHOE_CACHE", str(cache))

@@ -1,0 +1,217 @@
+"""Packages whose tasks are run by unittest, or by their doctests alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig, SynthConfig
+from gumshoe.env.bugs.make import make_bugs
+from gumshoe.env.bugs.packages.baseline import find_baseline
+from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS
+from gumshoe.env.bugs.packages.unittest_suite import commands, dotted, is_method, shortest, unittest_suite
+from gumshoe.env.bugs.projects import Project, Suite
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.env.verifier.check import check_task
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task
+
+BUBBLEWRAP = SandboxConfig(kind="bubblewrap")
+CART = '''\
+"""A cart."""
+
+
+def total(prices, discount=0):
+    """The sum.
+
+    >>> total([1, 2])
+    3
+    >>> total([5], discount=2)
+    3
+    """
+    result = 0
+    for price in prices:
+        result = result + price
+    if discount > 0:
+        result = result - discount
+    return result
+
+
+def cheapest(prices):
+    """The lowest.
+
+    >>> cheapest([3, 1, 2])
+    1
+    """
+    best = None
+    for price in prices:
+        if best is None or price < best:
+            best = price
+    return best
+
+
+def half(number):
+    """Half of it.
+
+    >>> half(4)
+    2.0
+    """
+    return number / 2
+'''
+CASES = """\
+import unittest
+
+from shop.cart import cheapest, half, total
+from helper import NUMBERS
+
+READY = []
+
+
+def setUpModule():
+    READY.append(1)
+
+
+class Totals(unittest.TestCase):
+    def test_total(self):
+        self.assertEqual(total(NUMBERS), 6)
+
+    def test_discount(self):
+        self.assertEqual(total(NUMBERS, 1), 5)
+
+    def test_ready(self):
+        self.assertEqual(READY, [1])
+
+    def test_each(self):
+        for number in NUMBERS:
+            with self.subTest(number=number):
+                self.assertEqual(half(2 * number), number)
+
+
+class Lowest(unittest.TestCase):
+    def test_cheapest(self):
+        self.assertEqual(cheapest([3, 1, 2]), 1)
+
+    def test_nothing(self):
+        self.assertIsNone(cheapest([]))
+
+
+def test_of_pytest():
+    assert total([]) == 0
+"""
+
+
+def shop(folder: Path, cases: str) -> Path:
+    files = {
+        "shop/__init__.py": "",
+        "shop/cart.py": CART,
+        "tests/helper.py": "NUMBERS = [1, 2, 3]\n",
+        "tests/test_cart.py": cases,
+        "README.rst": "Use it\n======\n\n>>> from shop.cart import total\n>>> total([2, 2])\n4\n",
+    }
+    for name, text in files.items():
+        path = folder / "shop-1.0" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder / "shop-1.0"
+
+
+def config_with(**limits: int) -> HarvestConfig:
+    return HarvestConfig(sandbox=BUBBLEWRAP, baseline=BaselineConfig(runs=2, **limits))
+
+
+def under_unittest(project: Path, config: HarvestConfig) -> Suite:
+    baseline = find_baseline("shop", project, Suite(), config.baseline, BUBBLEWRAP, lambda text: None)
+    suite = Suite(None, baseline.arguments)
+    return unittest_suite("shop", project, suite, baseline, config, lambda text: None)
+
+
+def bugs_of(project: Path, suite: Suite, exclude: tuple[str, ...]) -> list[tuple[Task, Oracle]]:
+    config = SynthConfig(projects=(str(project),), per_project=4, exclude=exclude, pairs=0.0, sandbox=BUBBLEWRAP)
+    made = make_bugs(config, projects=[Project("shop", project, str(project), suite)])
+    return made.tasks
+
+
+@pytest.mark.needs("bubblewrap")
+def test_tasks_are_run_by_unittest(tmp_path: Path) -> None:
+    project = shop(tmp_path, CASES)
+    suite = under_unittest(project, config_with())
+    assert suite.command == ("python", "-m", "unittest", "discover", "-v", "-s", "tests")
+    tasks = bugs_of(project, suite, ("tests/",))
+    assert len(tasks) == 4
+    for task, oracle in tasks:
+        assert task.entrypoint == suite.command
+        named = {*oracle.fail_to_pass, *oracle.pass_to_pass}
+        assert named == {
+            *(f"test_cart.Totals.{name}" for name in ("test_total", "test_discount", "test_ready", "test_each")),
+            *(f"test_cart.Lowest.{name}" for name in ("test_cheapest", "test_nothing")),
+        }
+        assert task.problem_statement.startswith("test_cart.")
+        assert check_task(task, oracle, BUBBLEWRAP).problems == ()
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_failing_test_is_left_out_by_naming_the_others(tmp_path: Path) -> None:
+    cases = CASES.replace("from helper import NUMBERS", "NUMBERS = [1, 2, 3]")
+    broken = "\n    def test_broken(self):\n        self.fail()\n\n\ndef test_of_pytest"
+    suite = under_unittest(shop(tmp_path, cases.replace("\n\ndef test_of_pytest", broken)), config_with())
+    assert suite.command[:4] == ("python", "-m", "unittest", "-v")
+    assert set(suite.command[4:]) == {
+        "tests.test_cart.Totals",
+        "tests.test_cart.Lowest.test_cheapest",
+        "tests.test_cart.Lowest.test_nothing",
+    }
+
+
+@pytest.mark.needs("bubblewrap")
+def test_too_few_methods_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=r"6 of its tests are methods of classes, 7 are needed \(baseline.min_tests\)"):
+        under_unittest(shop(tmp_path, CASES), config_with(min_tests=7))
+
+
+@pytest.mark.needs("bubblewrap")
+def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
+    project = shop(tmp_path, CASES)
+    suite = Suite(None, DOCTEST_WAYS[0])
+    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), BUBBLEWRAP, lambda text: None)
+    names = ("cart.total", "cart.cheapest", "cart.half")
+    assert set(baseline.passing) == {*(f"shop/cart.py::shop.{name}" for name in names), "README.rst::README.rst"}
+    tasks = bugs_of(project, Suite(None, baseline.arguments), ("tests/",))
+    assert len(tasks) == 4
+    write_taskset(tmp_path / "set", tasks)
+    for task, oracle in tasks:
+        assert check_task(task, oracle, BUBBLEWRAP).problems == ()
+
+
+def test_names_of_tests() -> None:
+    assert is_method("tests/test_a.py::A::test_b")
+    assert not is_method("tests/test_a.py::test_b")
+    assert not is_method("tests/test_a.py::A::test_b[1]")
+    assert not is_method("README.rst::README.rst")
+    assert dotted("tests/unit/test_a.py::A::test_b") == "tests.unit.test_a.A.test_b"
+
+
+def test_whole_files_and_classes_are_named_as_such() -> None:
+    known = ["a.py::A::x", "a.py::A::y", "b.py::A::x", "b.py::B::x", "b.py::B::y"]
+    names = {test: test for test in known if test != "b.py::B::y"}
+    assert shortest(names, known) == ["a", "b.A", "b.B.x"]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["test_a.py"], [["discover", "-v", "-s", ".", "-t", "."]]),
+        (
+            ["tests/a_test.py", "tests/unit/b_test.py"],
+            [
+                ["discover", "-v", "-s", "tests", "-t", ".", "-p", "*_test.py"],
+                ["discover", "-v", "-s", "tests", "-p", "*_test.py"],
+            ],
+        ),
+        (["x/testing_a.py", "x/b_test.py"], [["-p", "*test*.py"], ["-p", "*test*.py"]]),
+    ],
+)
+def test_discovery_begins_where_the_files_are(files: list[str], expected: list[list[str]]) -> None:
+    found = [list(command) for command in commands([f"{file}::A::test_x" for file in files])]
+    assert [command[-len(words) :] for command, words in zip(found, expected, strict=True)] == expected

@@ -1,0 +1,125 @@
+"""How hard a made bug is to find: the tags, in real sandboxes, on bugs whose tags are known by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.bugs.check import difficulty_of, rate_package
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.records import Oracle, Task, WorkspaceSpec
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+BOX = SandboxConfig(kind="bubblewrap")
+FILES = {
+    "rates.py": """\
+TABLE = {"a": 2, "b": 3}
+
+
+def rate(name):
+    return TABLE[name]
+
+
+def unused(name):
+    return name
+""",
+    "shop.py": """\
+from rates import rate
+
+
+def price(name, count):
+    return check(rate(name) * count)
+
+
+def check(value):
+    if value > 20:
+        raise ValueError("value is too large")
+    return value
+""",
+    "tests/test_shop.py": """\
+from shop import check, price
+
+
+def test_price():
+    assert price("a", 3) == 6
+
+
+def test_other():
+    assert price("b", 2) == 6
+
+
+def test_check():
+    assert check(1) == 1
+""",
+}
+
+
+BOTH = ("tests/test_shop.py::test_price", "tests/test_shop.py::test_other")
+
+
+def bug(repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = BOTH) -> tuple[Task, Oracle]:
+    for name, text in FILES.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text(text)
+    buggy = FILES[path].replace(good, bad)
+    assert buggy != FILES[path]
+    task = Task(
+        id=f"shop/{bad}",
+        source="synth",
+        problem_statement="The tests fail.",
+        workspace=WorkspaceSpec(path=str(repo), overlay={path: buggy}),
+        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+        tags={"project": "shop"},
+    )
+    gold = make_patch({path: (buggy.encode(), FILES[path].encode())})
+    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing)
+
+
+def test_a_bug_that_fails_elsewhere(tmp_path: Path) -> None:
+    found = difficulty_of(*bug(tmp_path, "rates.py", "TABLE[name]", "TABLE[name] * 10"), BOX)
+    assert found["failing_tests"] == "2"
+    assert (found["module"], found["traceback"], found["named"]) == ("other", "wrong", "no")
+    # Both failing tests run `price` and `rate`; the passing one runs neither of them.
+    assert (found["suspect"], found["rank"]) == ("tied", "3"), "two functions are nearer to the failure"
+    assert int(found["distance"]) >= 1
+
+
+def test_a_bug_that_fails_where_it_is_and_says_so(tmp_path: Path) -> None:
+    found = difficulty_of(*bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]"), BOX)
+    assert (found["module"], found["traceback"], found["distance"]) == ("same", "right", "0")
+    assert found["named"] == "no", "'function' object has no attribute 'table' does not name it"
+    found = difficulty_of(*bug(tmp_path, "rates.py", "def rate(name):", "def rate(name, rest):"), BOX)
+    assert (found["named"], found["module"]) == ("yes", "other"), "rate() is missing an argument, says its caller"
+
+
+def test_a_change_outside_of_functions_has_no_culprit(tmp_path: Path) -> None:
+    found = difficulty_of(*bug(tmp_path, "rates.py", '"a": 2', '"a": 4', BOTH[:1]), BOX)
+    assert found == {"failing_tests": "1"}
+
+
+def test_a_test_that_fails_only_because_it_is_followed_does_not_count(tmp_path: Path) -> None:
+    pair = bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]")
+    watched = "import sys\n\n\ndef test_watched():\n    assert sys.gettrace() is None\n"
+    (tmp_path / "tests" / "test_watched.py").write_text(watched)
+    found = difficulty_of(*pair, BOX)
+    assert (found["failing_tests"], found["module"], found["traceback"]) == ("2", "same", "right")
+
+
+def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    pair = bug(folder / "repo", "shop.py", "value > 20", "value > 2")
+    task = pair[0].model_copy(update={"workspace": pair[0].workspace.model_copy(update={"path": "repo"})})
+    write_taskset(folder, [(task, pair[1])])
+    said: list[str] = []
+    rate_package(folder, BOX, said.append)
+    ((rated, _),) = load_tasks(str(folder), tags={"traceback": "right", "project": "shop"})
+    assert (rated.tags["suspect"], rated.tags["module"], rated.tags["distance"]) == ("tied", "same", "0")
+    assert said == ["1 of 1"]
+    journal = (folder / "difficulty.jsonl").read_bytes()
+    rate_package(folder, BOX, said.append)
+    assert (folder / "difficulty.jsonl").read_bytes() == journal, "nothing is measured twice"

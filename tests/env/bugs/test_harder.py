@@ -1,0 +1,214 @@
+"""Bugs that are harder to find than a wrong sign, made in a small project and proven in real sandboxes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.make import SynthResult, make_bugs, write_result
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier.check import check_task, check_tasks
+from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.records import Task
+from gumshoe.tools.spans import enclosing, spans
+from support.sandboxes.sandbox_backends import LOCAL
+
+OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
+FILES = {
+    "settings/read.py": '''\
+"""Reads settings from text."""
+
+from settings.values import value_of
+
+
+def read(text, defaults=None):
+    """The settings in `text`, one `name = value` a line."""
+    if defaults is None:
+        defaults = {}
+    found = dict(defaults)
+    for line in text.splitlines():
+        line = line.partition("#")[0].strip()
+        if not line:
+            continue
+        name, _, value = line.partition("=")
+        found[name.strip().lower()] = value_of(value)
+    return found
+''',
+    "settings/values.py": '''\
+"""What the text of a value stands for."""
+
+WORDS = {"yes": True, "no": False}
+
+
+def value_of(text):
+    text = text.strip()
+    if text in WORDS:
+        return WORDS[text]
+    elif text.startswith('"'):
+        return text[1:-1]
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def text_of(value):
+    for word, meaning in WORDS.items():
+        if meaning is value:
+            return word
+    return str(value)
+''',
+    "settings/write.py": '''\
+"""Writes settings as text."""
+
+from settings.values import text_of
+
+
+def write(settings, width=0):
+    lines = [line(name, value, width) for name, value in sorted(settings.items())]
+    return "\\n".join(lines)
+
+
+def line(name, value, width):
+    return name.ljust(width) + "=" + text_of(value)
+''',
+    "tests/test_settings.py": """\
+from settings.read import read
+from settings.values import value_of
+from settings.write import write
+
+
+def test_plain():
+    assert read("a=1") == {"a": 1}
+
+
+def test_names_are_tidied():
+    assert read("Size =3") == {"size": 3}
+
+
+def test_empty_lines_and_comments():
+    assert read("# a comment\\n\\na=1 # another") == {"a": 1}
+
+
+def test_defaults_stay():
+    assert read("a=1", {"b": 2}) == {"a": 1, "b": 2}
+
+
+def test_words():
+    assert read("a = yes") == {"a": True}
+
+
+def test_text():
+    assert value_of('"x"') == "x"
+    assert value_of("some text") == "some text"
+
+
+def test_written():
+    assert write({"b": 1, "a": True}) == "a=yes\\nb=1"
+    assert write({"b": 1}, 3) == "b  =1"
+
+
+def test_read_again():
+    settings = {"a": False, "b": "x y", "c": 12}
+    assert read(write(settings, 2)) == settings
+
+
+def test_nothing():
+    assert read("") == {}
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("harder") / "settings"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def proven(result: SynthResult, config: SynthConfig, out: Path) -> None:
+    """One task of each kind passes the check, from the set on disk: it fails, and its gold patch repairs it."""
+    write_result(result, config.model_copy(update={"out": str(out)}))
+    sample = list({pair[0].tags["operator"]: pair for pair in load_tasks(str(out))}.values())
+    assert [found.problems for found in check_tasks(sample, LOCAL)] == [()] * len(sample)
+
+
+def enclosing_functions(task: Task, path: str, lines: set[int]) -> set[str]:
+    """The functions of the buggy file that these lines are in."""
+    found = spans(str(task.workspace.overlay[path]))
+    assert found is not None
+    return {enclosing(found, line) for line in lines}
+
+
+def halves(patch: str) -> list[str]:
+    """The patch taken apart: each of its hunks as a patch of its own."""
+    parts: list[str] = []
+    header: list[str] = []
+    for line in patch.splitlines(keepends=True):
+        if line.startswith("diff "):
+            header = []
+        if line.startswith("@@"):
+            parts.append("".join(header))
+        if parts and (line.startswith("@@") or not line.startswith(("diff ", "index ", "---", "+++"))):
+            parts[-1] += line
+        else:
+            header.append(line)
+    return parts
+
+
+def test_omissions_become_tasks_that_name_their_kind(project: Path, tmp_path: Path) -> None:
+    config = SynthConfig(projects=(str(project),), operators=OMISSIONS, pairs=0, sandbox=LOCAL)
+    result = make_bugs(config)
+    assert {task.tags["operator"] for task, _ in result.tasks} == set(OMISSIONS)
+    gold = "\n".join(oracle.gold_patch for _, oracle in result.tasks)
+    for repair in (
+        "+        if not line:\n+            continue\n",
+        "+    if defaults is None:\n+        defaults = {}\n",
+        "+    text = text.strip()\n",
+        "+    except ValueError:\n+        return text\n",
+        "+    elif text.startswith('\"'):\n+        return text[1:-1]\n",
+    ):
+        assert repair in gold
+    proven(result, config, tmp_path / "set")
+
+
+def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, tmp_path: Path) -> None:
+    config = SynthConfig(projects=(str(project),), per_project=14, pairs=0.2, out=str(tmp_path / "set"), sandbox=LOCAL)
+    result = make_bugs(config)
+    kinds = Counter(task.tags["operator"] for task, _ in result.tasks)
+    assert kinds["two_places"] == 3
+    write_result(result, config)
+    pairs = [pair for pair in load_tasks(str(tmp_path / "set")) if pair[0].tags["operator"] == "two_places"]
+    for task, oracle in pairs:
+        functions = {
+            path: enclosing_functions(task, path, lines) for path, lines in gold_lines(oracle.gold_patch).items()
+        }
+        assert sum(map(len, functions.values())) == 2
+        assert len(task.tags["halves"].split(", ")) == 2
+        assert task.tags["halves"] not in task.problem_statement
+    task, oracle = pairs[0]
+    assert check_task(task, oracle, LOCAL).problems == ()
+    with Verifier(task, oracle, LOCAL, trusted=True) as verifier:
+        for half in halves(oracle.gold_patch):
+            verdict = verifier.verify(half)
+            assert verdict.problems == ()
+            assert verdict.failing_fail_to_pass
+            assert not verdict.resolved
+
+
+def test_pairs_come_from_one_split_and_take_each_bug_once(project: Path) -> None:
+    config = SynthConfig(projects=(str(project),), per_project=30, pairs=0.3, heldout_bugs=0.3, sandbox=LOCAL)
+    result = make_bugs(config)
+    sides: dict[str, set[str]] = {}
+    for task, oracle in result.tasks:
+        for path, lines in gold_lines(oracle.gold_patch).items():
+            for function in enclosing_functions(task, path, lines):
+                sides.setdefault(f"{path}:{function}", set()).add(task.tags["split"])
+    assert any(task.tags["operator"] == "two_places" for task, _ in result.tasks)
+    assert all(len(side) == 1 for side in sides.values())

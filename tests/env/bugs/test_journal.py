@@ -1,0 +1,80 @@
+"""Verdicts outlive the process that reached them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gumshoe.env.bugs.candidates import Bug
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.make import make_bugs
+from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest, VerdictJournal
+from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import DatasetError
+from support.sandboxes.sandbox_backends import LOCAL
+
+CONFIG = SynthConfig(projects=("casebook:ttl_cache",), per_project=12, batch=4, timeout_s=60, sandbox=LOCAL)
+NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
+
+texts = st.text(max_size=20)
+failures = st.builds(FailedTest, texts, texts, st.lists(st.tuples(texts, st.integers(1, 99), texts)).map(tuple))
+verdicts = st.builds(CandidateVerdict, texts, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures))
+
+
+def bug(text: str) -> Bug:
+    return Bug("swap", {"a.py": text}, {"a.py": (1,)}, (("a.py", "f"),))
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after_two_batches(project: str, judged: int, kept: int) -> None:
+    if judged >= 8:
+        raise Stopped
+
+
+def test_what_was_judged_before_a_stop_is_not_judged_again(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    with pytest.raises(Stopped):
+        make_bugs(CONFIG, stop_after_two_batches, journal=VerdictJournal(path))
+    before = path.read_text()
+    assert 8 <= len(before.splitlines()) < 12
+
+    whole = make_bugs(CONFIG, journal=VerdictJournal(path))
+    after = path.read_text()
+    assert after.startswith(before)
+    keys = [json.loads(line)["key"] for line in after.splitlines()]
+    assert len(set(keys)) == len(keys)
+    assert whole == make_bugs(CONFIG)
+
+    # Where every verdict is known, no sandbox is opened.
+    assert make_bugs(CONFIG.model_copy(update={"sandbox": NOWHERE}), journal=VerdictJournal(path)) == whole
+    assert path.read_text() == after
+
+
+@settings(max_examples=50)
+@given(first=verdicts, second=verdicts)
+def test_verdicts_come_back_as_they_were(
+    first: CandidateVerdict, second: CandidateVerdict, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("journal") / "verdicts.jsonl"
+    one, two = bug("1"), bug("2")
+    assert VerdictJournal(path).verdicts("p", [two], lambda batch: [second]) == [second]
+    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: [first] * len(batch)) == [first, second]
+    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: []) == [first, second]
+    assert VerdictJournal(path).verdicts("other", [one], lambda batch: [second]) == [second]
+
+
+def test_a_torn_line_is_judged_again_and_a_strange_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: [CandidateVerdict("survived")])
+    path.write_bytes(path.read_bytes() + b'{"key": "p:')
+    assert VerdictJournal(path).verdicts("p", [bug("1")], lambda batch: []) == [CandidateVerdict("survived")]
+    path.write_text('{"no": "key"}\n')
+    with pytest.raises(DatasetError, match=r"verdicts\.jsonl line 1 has no key: remove the file"):
+        VerdictJournal(path)

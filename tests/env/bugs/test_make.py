@@ -1,0 +1,230 @@
+"""Making task sets, in real sandboxes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.make import SynthResult, make_bugs, write_result
+from gumshoe.env.diff import apply_patch, gold_lines, make_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier.check import check_tasks
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.records import Oracle, Task
+from support.sandboxes.sandbox_backends import LOCAL
+
+SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
+
+
+@pytest.fixture(scope="module")
+def casebook() -> SynthResult:
+    return make_bugs(SynthConfig(per_project=13, sandbox=LOCAL, workers=2))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "calc"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "calc.py").write_text(
+        "def add(a, b):\n    return a + b\n\n\ndef least(a, b):\n    if a < b:\n        return a\n    return b\n"
+    )
+    (folder / "tests" / "test_calc.py").write_text(
+        "from calc import add, least\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
+        "def test_least():\n    assert least(1, 2) == 1\n    assert least(2, 1) == 1\n"
+    )
+    return folder
+
+
+def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) -> None:
+    assert len(casebook.tasks) >= 200
+    assert len({task.id for task, _ in casebook.tasks}) == len(casebook.tasks)
+    assert len({task.tags["operator"] for task, _ in casebook.tasks}) >= 15
+    for task, oracle in casebook.tasks:
+        assert oracle.fail_to_pass
+        assert oracle.pass_to_pass
+        assert not set(oracle.fail_to_pass) & set(oracle.pass_to_pass)
+        assert task.tags["difficulty"] in {"same_function", "other_function", "other_file"}
+
+
+def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path) -> None:
+    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=LOCAL)
+    made = make_bugs(short)
+    assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
+
+
+def test_every_bug_is_told_from_its_failure(casebook: SynthResult) -> None:
+    for task, oracle in casebook.tasks:
+        assert task.problem_statement.startswith(f"{oracle.fail_to_pass[0]} fails:")
+        assert task.tags["operator"] not in task.problem_statement
+        assert len(task.problem_statement) < 1500
+
+
+def test_no_two_bugs_fail_alike_on_the_same_lines(casebook: SynthResult) -> None:
+    keys = Counter(
+        (task.tags["project"], str(changed_lines(task, oracle)), frozenset(oracle.fail_to_pass))
+        for task, oracle in casebook.tasks
+    )
+    assert keys.most_common(1)[0][1] == 1
+
+
+def changed_lines(task: Task, oracle: Oracle) -> dict[str, set[int]]:
+    """The lines of the clean project that the bug changed."""
+    buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+    clean = {path: text or "" for path, text in apply_patch(buggy, oracle.gold_patch).items()}
+    return gold_lines(make_patch({path: (clean[path].encode(), buggy[path].encode()) for path in clean}))
+
+
+def test_projects_and_functions_are_held_out(casebook: SynthResult) -> None:
+    splits: dict[str, set[str]] = {}
+    for task, _ in casebook.tasks:
+        splits.setdefault(task.tags["project"], set()).add(task.tags["split"])
+    held = [project for project, found in splits.items() if found == {"heldout_projects"}]
+    assert len(held) == round(len(splits) / 4)
+    assert all(found <= {"train", "heldout_bugs"} for project, found in splits.items() if project not in held)
+    counts = Counter(task.tags["split"] for task, _ in casebook.tasks)
+    assert counts["train"] > counts["heldout_bugs"] > 0
+
+
+def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
+    projects = len(casebook.counts)
+    assert len({task.tags["project"] for task, _ in casebook.tasks[:projects]}) == projects
+
+
+def test_the_gold_patch_gives_the_clean_file_back(casebook: SynthResult, tmp_path: Path) -> None:
+    write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
+    for task, oracle in itertools.islice(load_tasks(str(tmp_path / "set")), 30):
+        buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+        for path, text in apply_patch(buggy, oracle.gold_patch).items():
+            assert text == Path(str(task.workspace.path), path).read_text()
+
+
+def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: SynthResult, tmp_path: Path) -> None:
+    folder = write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
+    by_rows = load_tasks(f"swesmith:{folder / 'rows.jsonl'}")
+    by_set = load_tasks(str(folder))
+    for (row, told), (task, oracle) in zip(by_rows, by_set, strict=True):
+        assert row.id == task.id.replace("/", ".")
+        assert row.workspace == task.workspace
+        assert (row.problem_statement, row.regime) == (task.problem_statement, "debug")
+        assert row.tags["operator"] == task.tags["operator"]
+        assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
+    assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
+    with pytest.raises(TaskError, match="only in the regime debug"):
+        load_tasks("swesmith", path=folder / "rows.jsonl", regime="issue")
+
+
+def test_made_bugs_pass_the_check(casebook: SynthResult, tmp_path: Path) -> None:
+    write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
+    sample = load_tasks(str(tmp_path / "set"), limit=8)
+    assert [result.problems for result in check_tasks(sample, LOCAL, workers=2)] == [()] * 8
+
+
+def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
+    def written(name: str, config: SynthConfig) -> bytes:
+        folder = write_result(make_bugs(config), config.model_copy(update={"out": str(tmp_path / name)}))
+        return b"".join((folder / f"{part}.jsonl").read_bytes() for part in ("tasks", "oracles", "rows"))
+
+    first = written("a", SMALL)
+    assert first == written("b", SMALL.model_copy(update={"workers": 5, "batch": 2}))
+    assert first != written("c", SMALL.model_copy(update={"seed": 1}))
+
+
+def test_what_was_dropped_is_counted(project: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=LOCAL)
+    result = make_bugs(config, lambda name, judged, kept: seen.append((name, judged, kept)))
+    counts = result.counts["calc"]
+    assert counts["kept"] == len(result.tasks) > 3
+    assert counts["duplicate"] > 0
+    assert seen[-1] == ("calc", counts.total(), counts["kept"])
+    assert {task.tags["split"] for task, _ in result.tasks} == {"train", "heldout_bugs"}
+
+
+def test_a_limit_on_candidates_is_kept(project: Path) -> None:
+    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=LOCAL)
+    assert make_bugs(config).counts["calc"].total() == 4
+
+
+def test_the_command_makes_a_set_that_can_be_moved(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "set"
+    arguments = [
+        "--projects",
+        str(project),
+        "--out",
+        str(out),
+        "--per-project",
+        "3",
+        "-p",
+        "sandbox.kind=local",
+        "-p",
+        "sandbox.unsafe=true",
+    ]
+    assert main(["synth", *arguments]) == 0
+    printed = capsys.readouterr().out
+    assert "candidates tried, 3 kept" in printed
+    assert "3 tasks in" in printed
+    (project / "calc.py").unlink()
+    moved = out.rename(tmp_path / "moved")
+    task, _ = load_tasks(str(moved))[0]
+    assert Path(str(task.workspace.path), "calc.py").is_file()
+    assert Path(str(task.workspace.path)).is_relative_to(moved)
+
+
+def test_the_command_reads_a_config_and_options_override_it(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "synth.yaml"
+    config.write_text(
+        "projects: [casebook]\nout: nowhere\nper_project: 9\nsandbox: {kind: local, unsafe: true}\nseed: 3\n"
+    )
+    out = tmp_path / "set"
+    options = ["--projects", str(project), "--out", str(out), "--per-project", "2", "--seed", "1", "--workers", "1"]
+    assert main(["synth", str(config), "-p", "operators=[arithmetic, comparison]", *options]) == 0
+    assert len(load_tasks(str(out))) == 2
+    assert {task.tags["operator"] for task, _ in load_tasks(str(out))} <= {"arithmetic", "comparison"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--projects", "casebook"], "no folder for the task set: give --out DIR"),
+        (["--out", "x", "--projects", "no-such-folder"], "no project 'no-such-folder'"),
+        (["--out", "x", "--projects", "casebook:none"], "the casebook has no project 'none'"),
+        (["--out", "x", "-p", "per_projekt=3"], "unknown key 'per_projekt'; did you mean 'per_project'?"),
+        (["--out", "x", "-p", "operators=[magic]"], "no operator 'magic'"),
+        (["no-such.yaml", "--out", "x"], "no config file no-such.yaml"),
+        (["--out", "x", "--per-project", "0"], "per_project"),
+    ],
+)
+def test_a_wrong_command_line_ends_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["synth", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path) -> None:
+    def refused(error: type[Exception], message: str, *projects: str, **options: object) -> None:
+        with pytest.raises(error, match=message):
+            make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": LOCAL, **options}))
+
+    twin = tmp_path / "elsewhere" / "calc"
+    twin.mkdir(parents=True)
+    refused(TaskError, r"project calc: .*elsewhere/calc has no tests", str(twin))
+    (twin / "test_x.py").write_text("def test_x(): ...\n")
+    refused(TaskError, "two projects are called calc", str(project), str(twin))
+    refused(TaskError, "project calc: every Python file is excluded", str(twin))
+    refused(ConfigError, "no operator 'magic'", str(project), operators=["magic"])
+    (twin / "bad.py").write_text("def (:\n")
+    refused(TaskError, "project calc: bad.py:1 is not Python", str(twin))
+    (twin / "bad.py").write_bytes(b"\xff")
+    refused(TaskError, "project calc: bad.py cannot be read", str(twin))

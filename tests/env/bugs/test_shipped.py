@@ -1,0 +1,113 @@
+"""A project as real ones are laid out: what its tests need is in the tasks, and what holds tests gets no bug."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.bugs.check import difficulty_of
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.tasks import load_tasks
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+CART = '''\
+"""A cart.
+
+>>> total([1, 2])
+3
+"""
+
+
+def total(prices, discount=0):
+    """The sum.
+
+    >>> total([5], discount=2)
+    3
+    """
+    result = 0
+    for price in prices:
+        result = result + price
+    if discount > 0:
+        result = result - discount
+    return result
+
+
+def cheapest(prices):
+    """The lowest.
+
+    >>> cheapest([3, 1, 2])
+    1
+    """
+    best = None
+    for price in prices:
+        if best is None or price < best:
+            best = price
+    return best
+'''
+TESTS = """\
+from importlib.metadata import version
+
+from shop.cart import cheapest, total
+
+
+def expect(seen, wanted):
+    assert seen == wanted
+
+
+def test_total():
+    expect(total([1, 2], 1), 2)
+
+
+def test_cheapest():
+    expect(cheapest([2, 1]), 1)
+
+
+def test_version():
+    assert version("shop") == "2.5"
+"""
+FILES = {
+    "setup.cfg": "[metadata]\nname = shop\n[tool:pytest]\npython_files = test.py\naddopts = --doctest-modules\n",
+    "shop/__init__.py": "",
+    "shop/cart.py": CART,
+    "shop.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: shop\nVersion: 2.5\n",
+    "shop.egg-info/top_level.txt": "shop\n",
+    "test.py": TESTS,
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set made of the project, which is gone since."""
+    root = tmp_path_factory.mktemp("made")
+    for name, text in FILES.items():
+        (root / "shop-2.5" / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / "shop-2.5" / name).write_text(text)
+    options = ["-p", "sandbox.kind=bubblewrap", "-p", "pairs=0", "--per-project", "6", "--workers", "1"]
+    assert main(["synth", "--projects", str(root / "shop-2.5"), "--out", str(root / "set"), *options]) == 0
+    shutil.rmtree(root / "shop-2.5")
+    return root / "set"
+
+
+def test_a_set_with_doctests_metadata_and_a_test_py_passes_its_check(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tasks", "check", str(made), "--sandbox", "bubblewrap"]) == 0
+    assert "6 of 6 tasks are proven" in capsys.readouterr().out
+
+
+def test_metadata_that_lies_beside_the_sources_is_shipped(made: Path) -> None:
+    assert list(made.rglob("shop.egg-info/PKG-INFO"))
+    assert all("test.py::test_version" in oracle.pass_to_pass for _, oracle in load_tasks(str(made)))
+
+
+def test_a_module_with_doctests_is_no_test_file_and_test_py_is_one(made: Path) -> None:
+    pairs = load_tasks(str(made))
+    assert {path for task, _ in pairs for path in task.workspace.overlay} == {"shop/cart.py"}
+    assert any(test.startswith("shop/cart.py::") for _, oracle in pairs for test in oracle.fail_to_pass)
+    task, oracle = next(pair for pair in pairs if "test.py::test_total" in pair[1].fail_to_pass)
+    found = difficulty_of(task, oracle, SandboxConfig(kind="bubblewrap"))
+    assert found["suspect"] in {"first", "tied"}, "the helper in test.py, which fails, is no suspect"
