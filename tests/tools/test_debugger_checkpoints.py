@@ -76,7 +76,9 @@ def test_checkpoints_die_with_the_program(start: Start, project: Path) -> None:
     driver.do("b script.py:2", "c", "checkpoint a", "n", "checkpoint b", "restore a", "checkpoint c")
     driver.send("commands", lines=["cl", "c"])
     assert driver.process.wait(60) == 5
-    time.sleep(0.2)
+    deadline = time.monotonic() + 30
+    while group_members(driver.process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert group_members(driver.process.pid) == []
 
 
