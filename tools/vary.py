@@ -32,7 +32,7 @@ from gumshoe.tools.whatif import (
     unchanged,
 )
 
-__all__ = ["MOST_CHANGES", "MOST_SUSPECTS", "Vary", "helpful"]
+__all__ = ["MOST_CHANGES", "MOST_SUSPECTS", "Vary", "helpful", "stop_command"]
 
 MOST_CHANGES = 64
 """Changes at one place."""
@@ -107,7 +107,11 @@ class Vary(Experiment):
         owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
         place = _place(owner, best, suspects)
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
-        text = [*_described(title, runs, results), f"Most likely: {json.dumps(place)}"]
+        text = [
+            *_described(title, runs, results),
+            f"Most likely: {json.dumps(place)}",
+            f"To stop there with pdb: {json.dumps({'command': stop_command(place)})}",
+        ]
         return self.observe("\n".join(text), {"place": place, **_as_data(runs, results)})
 
     def _suspects(self) -> Sequence[Mapping[str, Any]]:
@@ -158,6 +162,11 @@ def _place(
         inside = [one for one in suspects if one["path"] == best["path"] and one["start"] <= start <= one["end"]]
         owner = max(inside, key=lambda one: one["start"])
     return {"path": owner["path"], "start": start, "end": end, "symbol": owner["function"]}
+
+
+def stop_command(place: Mapping[str, Any]) -> str:
+    """The lines for `pdb` that stop at the first line of a place and show the values there."""
+    return f"b {place['path']}:{place['start']}\nc\nlocals"
 
 
 def _described(title: str, runs: ForkedRuns, results: Sequence[dict[str, JsonValue]]) -> list[str]:

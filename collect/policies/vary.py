@@ -18,7 +18,7 @@ from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
 from gumshoe.tools.spans import MODULE
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
-from gumshoe.tools.vary import helpful
+from gumshoe.tools.vary import helpful, stop_command
 from gumshoe.tools.whatif import Effect, describe_change, describe_effect, effect_of
 
 __all__ = ["VaryPolicy"]
@@ -33,6 +33,9 @@ SURE: dict[Effect | None, float] = {"repairs": 0.8, "cures": 0.6, "mixed": 0.6, 
 """The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of
 thirteen packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19
 of 45 where nothing helps."""
+
+FEW_CHARACTERS = 24
+"""Of a quoted value that a small model copies without a mistake."""
 
 
 class VaryPolicy:
@@ -68,8 +71,8 @@ class VaryPolicy:
             return _seek(turn, why, "vary")
         place = varied.data.get("place") or {**suspects[0], "symbol": suspects[0]["function"]}
         if "pdb" in offered and "pdb" not in by_tool:
-            command = f"b {place['path']}:{place['start']}\nc\nlocals"
-            return _seek(turn, f"What are the values at line {place['start']}?", "pdb", {"command": command})
+            why = f"What are the values at line {place['start']}?"
+            return _seek(turn, why, "pdb", {"command": stop_command(place)})
         best = next(iter(helpful(varied.data.get("variants", ()))), None)
         pack = _pack(outputs, listed, place, varied, best)
         seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
@@ -91,15 +94,17 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
-    """The last short value that the debugger showed at the place, or else the stop; None if it did not stop there.
+    """The last value of a few characters that the debugger showed at the place, or else a longer one, or the stop.
 
-    The last line of an observation is the easiest one to learn to copy.
+    The last line of an observation is the easiest one to learn to copy, and the fewer characters, the easier. None if
+    the debugger did not stop at the place.
     """
     stop = stop_at(stopped, place["path"], range(place["start"], place["end"] + 1))
     if stop is None:
         return None
     values = [line for name, line in reversed(values_at(stopped)) if name not in ("self", "cls")]
-    quote = next((line for line in values if len(line) <= MAX_QUOTE and _is_plain(line)), stop)
+    plain = [line for line in values if len(line) <= MAX_QUOTE and _is_plain(line)]
+    quote = next((line for line in plain if len(line) <= FEW_CHARACTERS), next(iter(plain), stop))
     return Finding(claim="seen where it stopped", step=stopped.step, quote=quote)
 
 
