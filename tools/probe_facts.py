@@ -21,12 +21,25 @@ from gumshoe.tools.trace_calls import is_hidden
 from gumshoe.tools.tracebacks import describe_frame, doctest_place
 from gumshoe.tools.whatif import SHOW_CHANGES, describe_effect
 
-__all__ = ["EXCEPTION", "MOST_CHARACTERS", "RETURNED", "Fact", "Numbered", "all_facts", "normal", "variant_of"]
+__all__ = [
+    "EXCEPTION",
+    "MOST_CHARACTERS",
+    "RETURNED",
+    "Fact",
+    "Numbered",
+    "all_facts",
+    "normal",
+    "numbered_text",
+    "variant_of",
+    "without_numbers",
+]
 
 EXCEPTION = "__exception__"
 RETURNED = "__return__"
 MOST_CHARACTERS = 400
 """Of a value that a probe claims."""
+_BEGINNING = 20
+"""Characters of a long value by which it is found in a text that cuts it."""
 _EVENTS = {"return": "return", "post-mortem": "failure"}
 _LENGTH = re.compile(r" \(len \d+\)$")
 
@@ -88,9 +101,47 @@ def all_facts(observations: Sequence[Numbered]) -> list[Fact]:
                 facts += _of_suspects(step, observation.data)
             elif observation.tool == "trace":
                 facts += _of_calls(step, observation.data)
-        except (ValidationError, KeyError, TypeError):
+        except (ValidationError, LookupError, TypeError):
             continue  # A record from elsewhere, or of a program that answered in the debugger's place.
     return facts
+
+
+def numbered_text(before: Sequence[Observation], observation: Observation) -> str:
+    """The text of an observation with a number in front of each fact that it shows: `[f12] total = 5`.
+
+    Facts are numbered from 1 through all observations of an episode, so that a report can cite them.
+
+    Args:
+        before: the earlier observations of the episode, in order.
+        observation: the one whose text is wanted.
+    """
+    text = observation.text
+    marks: dict[int, str] = {}
+    for number, fact in enumerate(all_facts(list(enumerate([*before, observation]))), start=1):
+        if fact.step == len(before):
+            places = (match.start() for match in _places_of(fact, text))
+            place = next((place for place in places if place not in marks), None)
+            if place is not None:
+                marks[place] = f"[f{number}] "
+    for place in sorted(marks, reverse=True):
+        text = text[:place] + marks[place] + text[place:]
+    return text
+
+
+def without_numbers(text: str) -> str:
+    """The text as it was before `numbered_text` wrote numbers into it."""
+    return re.sub(r"\[f\d+\] ", "", text)
+
+
+def _places_of(fact: Fact, text: str) -> Iterator[re.Match[str]]:
+    """Where a text shows a fact, or the beginning of one that was cut."""
+    whole = fact.subject if fact.words or not fact.joint else f"{fact.subject}{fact.joint}{fact.value}"
+    if whole:
+        for head in (r"(?:FAILED |ERROR |> |^\d+ )", r"(?<![\w.])"):
+            yield from re.finditer(rf"{head}{re.escape(whole)}(?![\w.]*\w)", text, re.MULTILINE)
+        if fact.joint and not fact.words:
+            cut = f"{fact.subject}{fact.joint}{fact.value[:_BEGINNING]}"
+            yield from re.finditer(rf"(?<![\w.]){re.escape(cut)}", text)
 
 
 @dataclass

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
 from gumshoe.tools.base import ConfirmTwice
 from gumshoe.tools.probe_checks import check_findings, describe_place
+from gumshoe.tools.probe_facts import Fact, all_facts, normal
 from gumshoe.tools.probes import with_probes
 from gumshoe.tools.reproductions import reproduction_text
 from gumshoe.tools.text import plural
@@ -27,20 +29,39 @@ NEAR = 0.9
 """How similar a path has to be to that of a file to be taken for it."""
 
 
+def _fact_number(value: object) -> object:
+    """The number in `f12` or `[f12]`, as it stands in observations."""
+    return value.strip("[] f") if isinstance(value, str) else value
+
+
 class _FindingArgument(BaseModel):
-    """A finding as a model writes it: unknown fields are ignored, and one that brings a probe or check is refused."""
+    """A finding as a model writes it: it cites a fact by its number, or quotes a step.
+
+    Unknown fields are ignored, and one that brings a probe or check is refused: these are the environment's.
+    """
 
     model_config = ConfigDict(extra="ignore")
 
-    claim: str
-    step: int = Field(ge=0)
-    quote: str
+    fact: Annotated[int, BeforeValidator(_fact_number), Field(ge=1)] | None = None
+    claim: str = ""
+    step: int | None = Field(default=None, ge=0)
+    quote: str | None = None
     probe: None = None
     check: None = None
-    """Probe and check are the environment's."""
 
-    def to_record(self) -> Finding:
-        return Finding(claim=self.claim, step=self.step, quote=self.quote)
+    def to_record(self, facts: Sequence[Fact]) -> Finding:
+        """The finding, with the probe of the fact that it cites. Raises ToolFailure."""
+        if self.fact is None:
+            if self.step is None or self.quote is None:
+                raise ToolFailure("bad_arguments", "a finding cites a fact by its number: fact is missing")
+            return Finding(claim=self.claim, step=self.step, quote=self.quote)
+        if self.fact > len(facts):
+            raise ToolFailure("bad_arguments", f"there is no fact f{self.fact}: the last is f{len(facts)}")
+        fact = facts[self.fact - 1]
+        if fact.words:
+            fact = fact.claiming(normal(fact.value.strip().partition("\n")[0]))
+        quote = fact.value if fact.words else fact.text
+        return Finding(claim=self.claim, step=fact.step, quote=quote, probe=fact.probe)
 
 
 class _LocationArgument(BaseModel):
@@ -75,7 +96,7 @@ def _list(items: dict[str, Any]) -> WithJsonSchema:
 
 
 _Locations = Annotated[list[_LocationArgument], _list(_shape("path:s start:i end:i", "symbol:s why:s"))]
-_Findings = Annotated[list[_FindingArgument], _list(_shape("claim:s step:i quote:s"))]
+_Findings = Annotated[list[_FindingArgument], _list(_shape("fact:i", "claim:s"))]
 _RuledOut = Annotated[list[RuledOut], _list(_shape("what:s why:s"))]
 _Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s"))]
 
@@ -105,18 +126,19 @@ class Report(ConfirmTwice):
 
         Args:
             locations: where the bug is, best first
-            findings: facts, each with the step that showed it and words quoted from it
+            findings: what shows it: the numbers of facts that you saw, 12 for [f12]
             hypothesis: what is wrong
             ruled_out: suspects that turned out innocent
             failing_frame: frame that fails
         """
         if not locations:
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
+        facts = all_facts(list(enumerate(self.events.history)))
         named = [self._location(location) for location in locations]
         meant = {place.path: _meant(workspace, place.path) for place in named}
         pack = ContextPack(
             locations=tuple(place.model_copy(update={"path": meant[place.path]}) for place in named),
-            findings=tuple(finding.to_record() for finding in findings or ()),
+            findings=tuple(finding.to_record(facts) for finding in findings or ()),
             failing_frame=failing_frame,
             ruled_out=tuple(ruled_out or ()),
             hypothesis=hypothesis,
@@ -134,7 +156,9 @@ class Report(ConfirmTwice):
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
-        findings = check_findings(workspace, with_probes(pack.findings, list(enumerate(self.events.history))))
+        history = list(enumerate(self.events.history))
+        probed = [one if one.probe else with_probes([one], history)[0] for one in pack.findings]
+        findings = check_findings(workspace, probed)
         wrong = [
             f"finding {number} is contradicted: {_describe_check(finding)}"
             for number, finding in enumerate(findings, start=1)

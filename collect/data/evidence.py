@@ -165,15 +165,27 @@ def build_pack(
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
-def pack_arguments(pack: ContextPack) -> dict[str, JsonValue]:
-    """The pack as the arguments of a `report` call, without empty optional ones."""
+def pack_arguments(pack: ContextPack, shown: str) -> dict[str, JsonValue]:
+    """The pack as the arguments of a `report` call, without empty optional ones.
+
+    Findings cite the numbers of facts in `shown`, the text of the conversation; those about anything else quote a step.
+    """
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json",
-        include={"locations", "findings", "hypothesis", "ruled_out", "failing_frame"},
-        exclude={"findings": {"__all__": {"probe", "check"}}},
+        include={"locations", "hypothesis", "ruled_out", "failing_frame"},
         exclude_defaults=True,
     )
-    return {"locations": [], "findings": [], "hypothesis": "", **arguments}
+    findings: list[JsonValue] = [_cited(finding, shown) for finding in pack.findings]
+    return {"locations": [], "findings": findings, "hypothesis": "", **arguments}
+
+
+def _cited(finding: Finding, shown: str) -> dict[str, JsonValue]:
+    """The finding as an argument; the last fact of the shown text that begins with its quote is cited."""
+    quote = finding.quote
+    facts = re.findall(rf"\[f(\d+)\] (?:FAILED |ERROR |> )?{re.escape(quote)}(?!\w)", shown) if quote else []
+    if facts:
+        return {"fact": int(facts[-1]), "claim": finding.claim}
+    return {"claim": finding.claim, "step": finding.step, "quote": quote}
 
 
 def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:

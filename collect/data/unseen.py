@@ -26,7 +26,7 @@ from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json
-from gumshoe.tools.probe_facts import normal
+from gumshoe.tools.probe_facts import normal, without_numbers
 from gumshoe.tools.registry import decisions_of
 from gumshoe.tools.suspects import shown_suspects
 
@@ -96,7 +96,7 @@ class _Seen:
 
     def add(self, texts: Iterable[str], outputs: Iterable[ToolOutput]) -> None:
         """Takes in messages, and the answers of tools that they hold."""
-        new = normal("\n".join(texts))
+        new = normal(without_numbers("\n".join(texts)))
         self.text = f"{self.text} {new}"
         self.words.update(WORD.findall(new))
         self.numbers.update(re.findall(r"\d+(?:\.\d+)?", new))

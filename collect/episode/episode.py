@@ -299,9 +299,16 @@ class Episode:
         if not completion.tool_calls:
             return [Message(role="user", content=nudge(offered, self._why_no_call(completion), self._used))]
         seen = self.steps[-1] if self.steps else None
+        before = [one for step in self.steps for one in step.observations]
         return [
-            tool_message(len(self.steps), observation, call, again=_was_made(call, observation, seen))
-            for call, observation in zip(completion.tool_calls, observations, strict=True)
+            tool_message(
+                len(self.steps),
+                observation,
+                call,
+                [*before, *observations[:index]],
+                again=_was_made(call, observation, seen),
+            )
+            for index, (call, observation) in enumerate(zip(completion.tool_calls, observations, strict=True))
         ]
 
     def _why_no_call(self, completion: Completion) -> str:

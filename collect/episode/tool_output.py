@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.records import Message, Observation, Step, ToolCall
+from gumshoe.tools.probe_facts import numbered_text
 
 __all__ = [
     "ToolOutput",
     "outputs_of_steps",
     "reproduction_of",
     "shown_code",
+    "shown_text",
     "tool_message",
     "tool_outputs",
 ]
@@ -44,14 +46,22 @@ class ToolOutput:
         return self.observation.data
 
 
-def tool_message(step: int, observation: Observation, call: ToolCall, *, again: bool = False) -> Message:
+def tool_message(
+    step: int, observation: Observation, call: ToolCall, before: Sequence[Observation] = (), *, again: bool = False
+) -> Message:
     """The message that answers a call. It carries the observation for policies that are programs.
 
-    With `again`, it says that the last turn had the same call and the same answer: small models repeat themselves.
+    Args:
+        step: the index of the step.
+        observation: the answer.
+        call: what is answered.
+        before: all earlier observations of the episode: the facts of this one are numbered on from theirs.
+        again: the last turn had the same call and the same answer, and the message says so: small models repeat
+            themselves.
     """
     return Message(
         role="tool",
-        content=f"[step {step}] {observation.text}{AGAIN if again else ''}",
+        content=f"[step {step}] {numbered_text(before, observation)}{AGAIN if again else ''}",
         tool_call_id=call.id,
         name=observation.tool or call.name,
         observation=observation,
@@ -67,6 +77,11 @@ def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
         if message.observation is not None:
             found.append(ToolOutput(step, message.observation))
     return found
+
+
+def shown_text(messages: Sequence[Message]) -> str:
+    """All that was shown, without what the assistant itself has written."""
+    return "\n".join(message.content for message in messages if message.role != "assistant")
 
 
 def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:

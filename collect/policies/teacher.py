@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
 from gumshoe.collect.episode.decisions import format_decision
-from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.collect.policies.gold import LineChange, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
@@ -94,7 +94,7 @@ class TeacherPolicy:
         here = _Here(tool_outputs(messages), offered, random.Random(f"{self._seed} {number}"))
         if here.is_over():
             raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested")
-        decision, sure, why, tool, arguments = self._decide(here, _texts(messages))
+        decision, sure, why, tool, arguments = self._decide(here, shown_text(messages))
         text = format_decision(decision, sure, why)
         if not tool:
             return Completion(text=text)
@@ -108,7 +108,7 @@ class TeacherPolicy:
         if look is not None:
             return Decision.SEEK, self._sure(here), here.words.before(look), look.kind, look.arguments
         if "report" in here.offered:
-            return self._hand_over(here)
+            return self._hand_over(here, shown)
         if self._missing(here):
             return Decision.SUBMIT, 0.1, here.words.give_up(), "submit", {}
         return self._repair(here)
@@ -183,14 +183,14 @@ class TeacherPolicy:
         known = [one for one in here.belief.statements if one.path == path and one.line <= line <= one.end]
         return known[0] if known else Statement(path, line, line, here.code.get(path, {}).get(line, "").strip())
 
-    def _hand_over(self, here: _Here) -> Turn:
+    def _hand_over(self, here: _Here, shown: str) -> Turn:
         words, belief = here.words, here.belief
         pack = self._pack(here)
         if pack is None:
             pack = pack_of(belief, here.outputs, words)
         if pack is None:
             return Decision.REPORT, 0.0, words.give_up(), "", {}
-        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack)
+        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack, shown)
 
     def _pack(self, here: _Here) -> ContextPack | None:
         """The report on the lines that matter; None if none of them was read."""
@@ -311,11 +311,6 @@ def names_in(code: str) -> list[str]:
     """The names in a line of code, without keywords and builtins."""
     found = re.findall(r"[A-Za-z_]\w{2,}", code)
     return [name for name in dict.fromkeys(found) if not keyword.iskeyword(name) and not hasattr(builtins, name)]
-
-
-def _texts(messages: Sequence[Message]) -> str:
-    """All that was shown, without what the policy itself has said."""
-    return "\n".join(message.content for message in messages if message.role != "assistant")
 
 
 def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from gumshoe.collect.data.evidence import MAX_QUOTE, failures, pack_arguments, stop_at, values_at
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
 from gumshoe.tools.spans import MODULE
@@ -80,7 +80,7 @@ class VaryPolicy:
             hypothesis = f"The cause is in {place['symbol']}."
             pack = pack.model_copy(update={"findings": (seen,), "hypothesis": hypothesis})
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
-        return turn_with_call(turn, text, "report", pack_arguments(pack))
+        return turn_with_call(turn, text, "report", pack_arguments(pack, shown_text(messages)))
 
 
 def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})) -> Completion:

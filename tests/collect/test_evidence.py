@@ -159,7 +159,12 @@ def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
     ]
     texts = {seen.step: seen.text for seen in (EVAL, VIEW, STOP)}
     assert quoted_share(pack, texts) == 1.0
-    assert ContextPack.model_validate(pack_arguments(pack)) == pack
+    assert ContextPack.model_validate(pack_arguments(pack, "")) == pack
+    cited = pack_arguments(pack, "[f3] result = 31\n[f4] result = 3\n[f9] result = 3, n = 1\nresult = 3")["findings"]
+    assert cited == [
+        {"claim": pack.findings[0].claim, "step": 0, "quote": "AssertionError: assert 2 == 3"},
+        {"fact": 9, "claim": pack.findings[1].claim},
+    ]
 
 
 def test_without_values_the_stop_itself_is_quoted() -> None:

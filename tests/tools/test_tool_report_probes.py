@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
 from gumshoe.tools.probe_checks import check_findings, check_probes
+from gumshoe.tools.probe_facts import numbered_text, without_numbers
 from gumshoe.tools.probes import with_probes
 from support.tools.reports import PLACE, TOOLS, finding, report
 from support.tools.shop_program import LARGE, SHOP, SMALL, STEPS
@@ -23,13 +26,11 @@ COMMANDS = (
 )
 
 
-def explore(bench: Bench) -> None:
+def explore(bench: Bench) -> list[Observation]:
     """Step 0 runs the tests, step 1 debugs them, step 2 changes lines."""
-    bench.call("eval")
-    bench.call("pdb", command=COMMANDS)
     changes = [(8, "replace total = total - 1"), (6, "count = 9")]
     variants: Any = [{"path": "shop.py", "line": line, "do": do} for line, do in changes]
-    bench.call("whatif", variants=variants)
+    return [bench.call("eval"), bench.call("pdb", command=COMMANDS), bench.call("whatif", variants=variants)]
 
 
 def checks(observation: Observation) -> list[tuple[str, bool | None]]:
@@ -51,6 +52,15 @@ TRUE = {
     (2, f"shop.py:6 count = 9: 1 test now fails: {SMALL}"): False,
 }
 """Quotes of what was seen, and whether that tells anything: prices are also worked out for a test that passes."""
+CITED = {
+    f"FAILED {LARGE}": ("confirmed", True),
+    "total = 6": ("confirmed", True),
+    "total = 4": ("confirmed", False),
+    "returns 6": ("confirmed", True),
+    "> shop.py:9 in price": ("confirmed", False),
+    "1 shop.py:8 replace total = total - 1": ("confirmed", True),
+}
+"""What lines with numbered facts begin with, and what comes of citing them."""
 WRONG = (
     (0, "assert 6 == 8"),
     (1, "total = 7"),
@@ -89,6 +99,28 @@ def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, 
         *(("contradicted", None) for _ in WRONG),
         ("unchecked", None),
     ]
+
+
+def test_findings_cite_numbered_facts(open_bench: Open, shop: Path) -> None:
+    bench = open_bench("bubblewrap", tools=TOOLS)
+    history = explore(bench)
+    lines = [line for index, one in enumerate(history) for line in numbered_text(history[:index], one).splitlines()]
+    numbers = [re.findall(r"\[f(\d+)\] " + re.escape(line), "\n".join(lines))[-1] for line in CITED]
+    cited: Any = [{"fact": f"f{number}"} for number in numbers]
+    observation = bench.call("report", locations=PLACE, findings=cited)
+    assert checks(observation) == [*CITED.values()]
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert [each.quote for each in pack.findings][1:3] == ["total = 6", "total = 4"]
+    assert [without_numbers(line) for line in lines] == [line for one in history for line in one.text.splitlines()]
+
+
+@pytest.mark.parametrize("wrong", [{"fact": 4000}, {"fact": 0}, {"fact": "x"}, {"claim": "c"}, {"step": 0}])
+def test_a_fact_that_was_not_shown_is_refused(open_bench: Open, shop: Path, wrong: dict[str, Any]) -> None:
+    bench = open_bench("local", tools=TOOLS)
+    bench.call("eval")
+    observation = bench.call("report", locations=PLACE, findings=[wrong])
+    assert observation.failure is not None
+    assert observation.failure.kind == "bad_arguments"
 
 
 def test_words_around_what_was_seen_are_not_confirmed(open_bench: Open, shop: Path) -> None:

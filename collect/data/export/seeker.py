@@ -13,7 +13,7 @@ from gumshoe.collect.data.evidence import build_pack, pack_arguments
 from gumshoe.collect.data.export.rows import make_row
 from gumshoe.collect.episode.agent import Regime, make_agent
 from gumshoe.collect.episode.decisions import format_decision
-from gumshoe.collect.episode.tool_output import outputs_of_steps, reproduction_of
+from gumshoe.collect.episode.tool_output import outputs_of_steps, reproduction_of, shown_text
 from gumshoe.collect.packs import is_quoted, observation_texts
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
@@ -62,10 +62,10 @@ class SeekerView:
         system, tools = self._issue if trajectory.task.regime == "issue" else self._debug
         steps = _seeking(trajectory, {tool.name for tool in tools})
         pack = self._pack(trajectory, steps)
-        closing = _closing(steps, pack)
         answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
-        head = Message(role="system", content=system)
-        messages = (head, *trajectory.messages[1:answer_index], closing.completion.as_message())
+        seen = (Message(role="system", content=system), *trajectory.messages[1:answer_index])
+        closing = _closing(steps, pack, shown_text(seen))
+        messages = (*seen, closing.completion.as_message())
         return make_row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
 
     def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
@@ -129,13 +129,13 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
     return thoughts[0] if thoughts else ""
 
 
-def _closing(steps: Sequence[Step], pack: ContextPack) -> Step:
+def _closing(steps: Sequence[Step], pack: ContextPack, shown: str) -> Step:
     """The turn in which a seeker reports the pack. It states no confidence, because the agent stated none."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
     why = f"The cause is in {where}; I report it."
     index = steps[-1].index + 1
-    call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack))
+    call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack, shown))
     text = format_decision(Decision.REPORT, None, why)
     return Step(
         index=index,

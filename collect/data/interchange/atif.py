@@ -71,7 +71,7 @@ def to_atif(trajectory: Trajectory) -> dict[str, Any]:
             **_known(total_cost_usd=usage.cost_usd),
             "total_steps": sum(message.role != "tool" for message in trajectory.messages),
         },
-        "extra": {OURS: {**ours, "numbered": numbered}},
+        "extra": {OURS: {**ours, "numbered": numbered, "decisions": [tool.decision for tool in trajectory.tools]}},
     }
 
 
@@ -186,6 +186,8 @@ def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
 def _ours_back(data: Mapping[str, Any]) -> Trajectory:
     rest = dict(data["extra"][OURS])
     numbered = rest.pop("numbered", True)
+    tools = _tools(data)
+    decisions = rest.pop("decisions", [None] * len(tools))
     messages: list[Message] = []
     steps: list[Step] = []
     for entry in data["steps"]:
@@ -199,17 +201,20 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
             for result in entry.get("observation", {}).get("results", ())
         )
         told = {name: entry["extra"][OURS][name] for name in _STEP}
+        before = [one for step in steps for one in step.observations]
         steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
         messages.append(completion.as_message())
         messages.extend(
-            tool_message(steps[-1].index, seen, call) if numbered else _bare_message(seen, call)
-            for call, seen in zip(completion.tool_calls, observations, strict=False)
+            tool_message(steps[-1].index, seen, call, [*before, *observations[:index]])
+            if numbered
+            else _bare_message(seen, call)
+            for index, (call, seen) in enumerate(zip(completion.tool_calls, observations, strict=False))
         )
     return Trajectory.model_validate(
         {
             **rest,
             "id": data["session_id"],
-            "tools": _tools(data),
+            "tools": [{**tool.model_dump(), "decision": one} for tool, one in zip(tools, decisions, strict=True)],
             "messages": messages,
             "steps": steps,
         }
