@@ -180,9 +180,13 @@ def pack_arguments(pack: ContextPack, shown: str) -> dict[str, JsonValue]:
 
 
 def _cited(finding: Finding, shown: str) -> dict[str, JsonValue]:
-    """The finding as an argument; the last fact of the shown text that begins with its quote is cited."""
+    """The finding as an argument; the last fact of the shown text that begins with its quote is cited.
+
+    Observations cut long values in the middle: their beginning will do.
+    """
     quote = finding.quote
-    facts = re.findall(rf"\[f(\d+)\] (?:FAILED |ERROR |> )?{re.escape(quote)}(?!\w)", shown) if quote else []
+    end = r"(?!\w)" if len(quote) <= MAX_QUOTE else ""
+    facts = re.findall(rf"\[f(\d+)\] (?:FAILED |ERROR |> )?{re.escape(quote[:MAX_QUOTE])}{end}", shown) if quote else []
     if facts:
         return {"fact": int(facts[-1]), "claim": finding.claim}
     return {"claim": finding.claim, "step": finding.step, "quote": quote}

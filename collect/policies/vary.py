@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.data.evidence import MAX_QUOTE, failures, pack_arguments, stop_at, values_at
+from gumshoe.collect.data.evidence import failures, pack_arguments, stop_at, values_at
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.errors import PolicyError
@@ -33,9 +33,6 @@ SURE: dict[Effect | None, float] = {"repairs": 0.8, "cures": 0.6, "mixed": 0.6, 
 """The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of
 thirteen packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19
 of 45 where nothing helps."""
-
-FEW_CHARACTERS = 24
-"""Of a quoted value that a small model copies without a mistake."""
 
 
 class VaryPolicy:
@@ -94,18 +91,15 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
-    """The last value of a few characters that the debugger showed at the place, or else a longer one, or the stop.
+    """The last value that the debugger showed at the place, or else the stop; None if it did not stop there.
 
-    The last line of an observation is the easiest one to learn to copy, and the fewer characters, the easier. None if
-    the debugger did not stop at the place.
+    The last fact of an observation is the easiest one to learn to cite.
     """
     stop = stop_at(stopped, place["path"], range(place["start"], place["end"] + 1))
     if stop is None:
         return None
-    values = [line for name, line in reversed(values_at(stopped)) if name not in ("self", "cls")]
-    plain = [line for line in values if len(line) <= MAX_QUOTE and _is_plain(line)]
-    quote = next((line for line in plain if len(line) <= FEW_CHARACTERS), next(iter(plain), stop))
-    return Finding(claim="seen where it stopped", step=stopped.step, quote=quote)
+    values = [line for _, line in values_at(stopped)]
+    return Finding(claim="seen where it stopped", step=stopped.step, quote=values[-1] if values else stop)
 
 
 def _pack(

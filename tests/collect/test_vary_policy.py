@@ -72,13 +72,14 @@ def test_with_the_debugger_it_stops_there_and_quotes_a_value(tmp_path: Path) -> 
     assert unseen(found) == []
 
 
-def test_a_value_that_is_too_long_to_quote_is_not_quoted(tmp_path: Path) -> None:
+def test_a_long_value_is_cited_like_any_other(tmp_path: Path) -> None:
     counts = "    count = (count, 'a value', 'of many words', 'and more of them', 'and still more')\n"
     long = SHOP.replace("    return count >= 10", f"{counts}    return count[0] >= 10")
     found = play(tmp_path, long, tools=WITH_DEBUGGER)
     assert found.context_pack is not None
     (finding,) = found.context_pack.findings
-    assert finding.quote == "shop.py:3"
+    assert finding.quote.startswith("count = (2, 'a value',")
+    assert found.steps[-1].completion.tool_calls[0].arguments["findings"][0].keys() == {"fact", "claim"}
     assert finding.check is not None
     assert finding.check.status == "confirmed"
 
