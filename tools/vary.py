@@ -104,6 +104,8 @@ class Vary(Experiment):
         if runs is None:
             raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
         best = next(iter(helpful(results)), None)
+        if best is not None and len(best["passes"]) < len(best["still_fails"]):
+            best = None  # What helps fewer than half of the failing tests says less than the ranking.
         owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
         place = _place(owner, best, suspects)
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"

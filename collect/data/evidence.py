@@ -176,7 +176,7 @@ def pack_arguments(pack: ContextPack, shown: str) -> dict[str, JsonValue]:
         exclude_defaults=True,
     )
     findings: list[JsonValue] = [_cited(finding, shown) for finding in pack.findings]
-    return {"locations": [], "findings": findings, "hypothesis": "", **arguments}
+    return {"locations": [], "findings": findings, **arguments}
 
 
 def _cited(finding: Finding, shown: str) -> dict[str, JsonValue]:

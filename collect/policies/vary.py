@@ -71,12 +71,15 @@ class VaryPolicy:
             why = f"What are the values at line {place['start']}?"
             return _seek(turn, why, "pdb", {"command": stop_command(place)})
         best = next(iter(helpful(varied.data.get("variants", ()))), None)
+        if best is not None and (best["path"], best["line"]) not in _lines_of(place):
+            best = None
         pack = _pack(outputs, listed, place, varied, best)
         seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
-        if seen is not None:
-            hypothesis = f"The cause is in {place['symbol']}."
-            pack = pack.model_copy(update={"findings": (seen,), "hypothesis": hypothesis})
-        text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], pack.hypothesis)
+        thought = pack.hypothesis
+        if seen is not None:  # The fewer words a report has, the fewer a small model can get wrong.
+            pack = pack.model_copy(update={"findings": (seen,), "hypothesis": ""})
+            thought = "I report this place and what I saw there."
+        text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], thought)
         return turn_with_call(turn, text, "report", pack_arguments(pack, shown_text(messages)))
 
 
@@ -88,6 +91,10 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
     failed = failures(outputs)
     where = failed[0].test.rpartition("::")[2] if failed else "the tests"
     return f"Which functions do the runs of {where} share?"
+
+
+def _lines_of(place: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [(place["path"], line) for line in range(place["start"], place["end"] + 1)]
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
@@ -112,7 +119,7 @@ def _pack(
     if best is None:
         suspect = shown_suspects(listed.data)[0]
         found = Finding(claim="the first suspect", step=listed.step, quote=describe_suspect(suspect))
-        hypothesis = f"No small change helps; {place['symbol']} is still the first suspect."
+        hypothesis = f"No small change helps enough; {place['symbol']} is still the first suspect."
     else:
         found = Finding(claim=CLAIMS[effect_of(best)], step=varied.step, quote=_quote(best))
         hypothesis = _hypothesis(best, place)
