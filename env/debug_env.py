@@ -25,7 +25,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
 from gumshoe.env.verifier import Verdict, VerifierAhead, verify
-from gumshoe.env.verifier.harness_files import CONFIGURATION_FILES, is_configuration
+from gumshoe.env.verifier.rules import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
 from gumshoe.protocols import Sandbox, Tool

@@ -30,7 +30,7 @@ from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, stored_taskset, write_taskset
 from gumshoe.env.verifier.check import check_task
-from gumshoe.env.verifier.repaired import RepairedRuns
+from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun

@@ -10,8 +10,8 @@ from typing import Any
 from gumshoe.env.export.context import context_refusal, named, write_context
 from gumshoe.env.export.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.rows import ROOT
-from gumshoe.env.verifier.harness_files import named_test_files
-from gumshoe.env.verifier.launching import launch
+from gumshoe.env.verifier.repository import launch
+from gumshoe.env.verifier.rules import named_test_files
 from gumshoe.records import Oracle, Task
 
 __all__ = ["swebench_refusal", "write_swebench_row"]

@@ -104,9 +104,11 @@ class WardenSandbox:
         real, data = self._link.ask("read_real", path=path)
         return real, base64.b64decode(data)
 
-    def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
+    def write_file(
+        self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None, mtime: float | None = None
+    ) -> None:
         """Replaces or makes a file in one step; missing folders are made."""
-        self._link.ask("write", path=path, data=_encode(data), inside=inside, mode=mode)
+        self._link.ask("write", path=path, data=_encode(data), inside=inside, mode=mode, mtime=mtime)
 
     def remove_file(self, path: str, *, inside: bool = True) -> None:
         """Removes a file or a symbolic link."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -15,9 +16,8 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
 from gumshoe.env.verifier.judge import NamedOutcomes, Verdict, judge
-from gumshoe.env.verifier.original import verified_task
-from gumshoe.env.verifier.repaired import RepairedRuns
-from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.env.verifier.proof import RepairedRuns
+from gumshoe.env.verifier.verifier import Verifier, verified_task
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.records import Oracle, Record, Task
@@ -93,15 +93,16 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
     falsifiable = None
     with Verifier(task, oracle, config, trusted=True) as verifier:
         named = bool(oracle.fail_to_pass or oracle.pass_to_pass)
-        run, applied = verifier.observe("")
-        before = judge(run, verifier.expected, applied)
-        problems.extend(_before(before, oracle, named))
-        if oracle.gold_patch:
-            proof = repaired.proof(verifier, task, oracle)
-            problems.extend(_after(judge(proof.run, verifier.expected, proof.applied), named))
-            falsifiable = proof.sample(verifier.expected.fail_to_pass, verifier.expected.pass_to_pass)
-        elif missing := _missing_module(before, task):
-            problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
+        before = judge(verifier.observe("")[0], verifier.expected)
+        expected = verifier.expected
+    problems.extend(_before(before, oracle, named))
+    if oracle.gold_patch:
+        proof = repaired.proof(task, oracle)
+        after = dataclasses.replace(judge(proof.run, expected), restored=proof.applied.restored)
+        problems.extend(_after(after, named))
+        falsifiable = proof.sample(expected)
+    elif missing := _missing_module(before, task):
+        problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
     if task.regime == "debug" and verified_task(task, oracle) != task:
         problems.extend(_as_the_agent_sees_it(task, oracle, config))
     return _Found(tuple(problems), falsifiable)

@@ -24,7 +24,8 @@ class Grade(Record):
     `error` means that nothing can be said: the patch does not apply, the image is not there, the tests take too long.
     `withheld` means that the tests pass and fail as they should, with a patch that could find out how it is tested.
     `restored` holds the files that configure the tests and were put back, `forged` the tests that pass although they
-    must fail, `tampering` what was tried, as facts.
+    must fail, `tampering` what was tried, as facts, and `unvaried` the tests that were only seen to pass, because they
+    could not be made to fail.
     """
 
     task_id: str
@@ -35,6 +36,7 @@ class Grade(Record):
     restored: tuple[str, ...] = ()
     forged: tuple[str, ...] = ()
     tampering: tuple[str, ...] = ()
+    unvaried: tuple[str, ...] = ()
     duration_s: float = 0.0
 
     @property
@@ -82,10 +84,11 @@ def grade_of(task: Task, verdict: Verdict) -> Grade:
         outcome="error" if late else _outcome(verdict),
         failing_fail_to_pass=() if late else verdict.failing_fail_to_pass,
         failing_pass_to_pass=() if late else verdict.failing_pass_to_pass,
-        explanation=_named(task, verdict.problems[0]) if late else verdict.explanation,
+        explanation=_named(task, verdict.problems[0]) if late else verdict.explanation or verdict.reservation,
         restored=verdict.restored,
         forged=verdict.forged,
         tampering=verdict.tampering,
+        unvaried=verdict.unvaried,
     )
 
 

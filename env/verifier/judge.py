@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gumshoe.env.verifier.repository import Applied, TestDefinition, Variants
+from gumshoe.env.verifier.variants import TestDefinition, Variants
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
 __all__ = [
@@ -32,7 +32,6 @@ PROGRESS = re.compile(r"\[\s*\d+%\]")
 """What the official parser takes for a test in the progress that pytest prints; some published lists hold it."""
 OPTION = re.compile(r"(.*?)\[(.*)\]")
 UNPROVEN = "tests do not fail where they must"
-NOTHING = Applied()
 NO_TESTS = "no test is known that decides"
 SHOWN = 3
 
@@ -88,14 +87,18 @@ class Verdict:
         withheld = [f"unverifiable: {_shown(self.unverifiable)}"] if self.withheld else []
         return "; ".join([*withheld, *forged, *self.problems[:SHOWN], *named])
 
+    @property
+    def reservation(self) -> str:
+        """What a resolved verdict does not prove, in one line; empty if there is nothing."""
+        return f"only seen to pass, not to fail: {_shown(self.unvaried)}" if self.unvaried else ""
 
-def judge(run: TestRun, expected: Oracle, applied: Applied = NOTHING, strict: Collection[str] = ()) -> Verdict:
+
+def judge(run: TestRun, expected: Oracle, strict: Collection[str] = ()) -> Verdict:
     """The verdict on one run of the original tests.
 
     Args:
         run: the run.
         expected: names the tests that decide: those of the task's oracle, or the known ones (`known_tests`).
-        applied: what the patch did besides.
         strict: tests that nothing expects to fail.
     """
     seen = NamedOutcomes(run.outcomes)
@@ -104,14 +107,10 @@ def judge(run: TestRun, expected: Oracle, applied: Applied = NOTHING, strict: Co
         failing_fail_to_pass=tuple(_failing(expected.fail_to_pass, seen, repaired=True, strict=strict)),
         failing_pass_to_pass=tuple(_failing(expected.pass_to_pass, seen, repaired=False, strict=strict)),
         problems=tuple(_problems(run, expected)),
-        restored=applied.restored,
-        unverifiable=applied.unverifiable,
     )
 
 
-def judge_variants(
-    runs: Sequence[TestRun], variants: Variants, expected: Oracle, applied: Applied = NOTHING
-) -> tuple[Verdict, bool]:
+def judge_variants(runs: Sequence[TestRun], variants: Variants, expected: Oracle) -> tuple[Verdict, bool]:
     """The verdict on the runs of two variants, and whether it is final.
 
     A denial that no forged test supports is final only if the same tests fail in both variants. It might come from a
@@ -147,8 +146,6 @@ def judge_variants(
         failing_fail_to_pass=tuple(failing[True]),
         failing_pass_to_pass=tuple(failing[False]),
         problems=tuple(dict.fromkeys(problems)),
-        restored=applied.restored,
-        unverifiable=applied.unverifiable,
         forged=tuple(forged),
         unvaried=tuple(test for test in expected.fail_to_pass if not variants.tests.get(test)),
     )

@@ -1,20 +1,37 @@
-"""Which tests can be made to fail on a repaired repository, and with which of their comparisons."""
+"""Which tests can be made to fail on a repaired repository, and with which of their comparisons.
+
+The gold patches of a project's bugs all lead back to the project, and its tests on the same files show nothing new: one
+proof serves all tasks whose answers lead to the same files. Its key is all that it depends on: the project's files, the
+command with its limits, the environment, the sandbox. Only that of a sound run without a failing test is shared.
+"""
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
-from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, lines_in, sign_of
-from gumshoe.env.verifier.repository import Applied, TestDefinition, Variants
-from gumshoe.records import TestOutcome, TestRun
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import apply_patch
+from gumshoe.env.ignore import Patterns
+from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, judge, lines_in, sign_of
+from gumshoe.env.verifier.repository import READONLY_FILE, Applied
+from gumshoe.env.verifier.rules import UNREADABLE, is_configuration, is_runner, is_test_file, named_test_files
+from gumshoe.env.verifier.variants import TestDefinition
+from gumshoe.env.verifier.verifier import SAMPLE, Verifier
+from gumshoe.errors import TaskError
+from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 
-__all__ = ["SAMPLE", "Proof", "prove"]
+__all__ = ["Proof", "RepairedRuns", "find_falsifiable"]
 
 ROUNDS = 4
-SAMPLE = 24
-"""How many tests that should not break are made to fail in one of the variants."""
+KEPT = 8
+BAD = ("failed", "error")
 
 
 @dataclass(frozen=True)
@@ -23,8 +40,8 @@ class Proof:
 
     Attributes:
         run: a run of its original tests.
-        applied: what the gold patch did besides.
-        tests: the definitions of each test that decides.
+        applied: what the gold patch did to it.
+        tests: the definitions of each test that decides; none for one that cannot be varied.
         falsifiable: the definitions that fail where they are made false, and pass otherwise, each with the comparisons
             that can be changed.
     """
@@ -34,48 +51,145 @@ class Proof:
     tests: Mapping[str, tuple[str, ...]]
     falsifiable: Mapping[str, tuple[int, ...]]
 
-    def sample(self, fail_to_pass: Sequence[str], pass_to_pass: Sequence[str]) -> dict[str, tuple[int, ...]]:
-        """What to keep with a task: all of the first tests, and some of the others."""
-        chosen = random.SystemRandom().sample(pass_to_pass, min(SAMPLE, len(pass_to_pass)))
-        names = {name for test in (*fail_to_pass, *chosen) for name in self.tests.get(test, ())}
+    def sample(self, oracle: Oracle) -> dict[str, tuple[int, ...]]:
+        """What to keep with a task: all tests that are to pass, and some that are not to break."""
+        others = oracle.pass_to_pass
+        chosen = random.Random(oracle.task_id).sample(others, min(SAMPLE, len(others)))
+        names = {name for test in (*oracle.fail_to_pass, *chosen) for name in self.tests.get(test, ())}
         return {name: self.falsifiable[name] for name in sorted(names) if name in self.falsifiable}
 
 
-def prove(
-    run: TestRun,
-    applied: Applied,
-    make: Callable[[Mapping[str, Sequence[int]] | None], Variants],
-    run_all: Callable[[Sequence[Mapping[str, bytes]]], Sequence[TestRun]],
-) -> Proof:
-    """Tries everything at once, and leaves out what does not fail, until the rest does.
+class RepairedRuns:
+    """What is known of repaired repositories in one kind of sandbox. Several threads may share it."""
 
-    Args:
-        run: a run of the original tests.
-        applied: what the gold patch did besides.
-        make: makes variants of the tests: of all, or of these comparisons in these definitions.
-        run_all: runs all tests with each of these contents of test files.
+    def __init__(self, config: SandboxConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._proofs: OrderedDict[str, Proof] = OrderedDict()
+
+    def proof(self, task: Task, oracle: Oracle) -> Proof:
+        """What is known of the task's repository with its gold patch; it is found out if no earlier task has.
+
+        Raises as `Verifier` and `Verifier.verify`.
+        """
+        key = self._key(task, oracle)
+        with self._lock:
+            known = self._proofs.get(key) if key is not None else None
+        if known is not None and judge(known.run, oracle).resolved and set(oracle.fail_to_pass) <= set(known.tests):
+            return known
+        with Verifier(task, oracle, self._config, trusted=True) as verifier:
+            proof = _prove(verifier, oracle.gold_patch)
+        if key is not None and not proof.applied.restored and _is_sound(proof.run):
+            with self._lock:
+                self._proofs[key] = proof
+                while len(self._proofs) > KEPT:
+                    self._proofs.popitem(last=False)
+        return proof
+
+    def _key(self, task: Task, oracle: Oracle) -> str | None:
+        """What the run with the gold patch depends on; None where more than a project's own files goes into it."""
+        workspace = task.workspace
+        if not _is_the_project(task, oracle):
+            return None
+        place = (workspace.content, workspace.workdir, workspace.environment)
+        command = (task.entrypoint, task.readonly, task.limits.model_dump_json())
+        return json.dumps([self._config.model_dump_json(), task.source, place, command])
+
+
+def _is_the_project(task: Task, oracle: Oracle) -> bool:
+    """Whether the gold patch leaves exactly the files in the project's folder, none of which is put back."""
+    workspace = task.workspace
+    named = oracle.fail_to_pass or oracle.pass_to_pass
+    if task.regime != "debug" or task.setup or oracle.test_patch or not named:
+        return False
+    if workspace.path is None or workspace.content is None:
+        return False
+    before = {path: text for path, text in workspace.overlay.items() if text is not None}
+    try:
+        changed = apply_patch(before, oracle.gold_patch)
+    except TaskError:
+        return False
+    folder, after = Path(workspace.path), {**workspace.overlay, **changed}
+    kept = (folder / READONLY_FILE).exists() or _may_be_put_back(after, task, oracle)
+    return not kept and all(_is(folder / path, text) for path, text in after.items())
+
+
+def _may_be_put_back(paths: Iterable[str], task: Task, oracle: Oracle) -> bool:
+    """Whether one of the paths is a test or configures them, so that it is not what the patch makes of it."""
+    named, readonly = named_test_files(oracle), Patterns(task.readonly)
+    return any(
+        path in named
+        or readonly.match(path)
+        or is_test_file(path)
+        or is_runner(path, task.entrypoint)
+        or is_configuration(path, UNREADABLE)
+        for path in paths
+    )
+
+
+def _is(path: Path, text: str | None) -> bool:
+    """Whether a file holds this text and is not executable, which it would not be in a sandbox."""
+    try:
+        same = text is not None and path.read_bytes() == text.encode("utf-8", "surrogateescape")
+        return same and not path.stat().st_mode & 0o111
+    except OSError:
+        return False
+
+
+def _is_sound(run: TestRun) -> bool:
+    return bool(run.outcomes) and not run.result.timed_out and not any(one.outcome in BAD for one in run.outcomes)
+
+
+def find_falsifiable(
+    pairs: Iterable[tuple[Task, Oracle]], config: SandboxConfig, workers: int = 1
+) -> dict[str, dict[str, tuple[int, ...]]]:
+    """`Oracle.falsifiable` of bugs in clean projects, by task, from one proof on each project itself.
+
+    Raises as `Verifier` and `Verifier.verify`.
     """
-    variants = make(None)
-    tests = {test: names for test, names in variants.tests.items() if names}
+    projects: dict[str | None, list[tuple[Task, Oracle]]] = {}
+    for task, oracle in pairs:
+        projects.setdefault(task.workspace.path, []).append((task, oracle))
+    with ThreadPoolExecutor(workers) as threads:
+        proofs = threads.map(lambda bugs: _prove_clean(bugs, config), projects.values())
+        return {
+            task.id: proof.sample(oracle)
+            for bugs, proof in zip(projects.values(), proofs, strict=True)
+            for task, oracle in bugs
+        }
+
+
+def _prove_clean(bugs: Sequence[tuple[Task, Oracle]], config: SandboxConfig) -> Proof:
+    """The proof of all tests that bugs of a project name, on the project without any of them."""
+    task = bugs[0][0]
+    clean = task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": {}})})
+    tests = dict.fromkeys(test for _, oracle in bugs for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
+    named = Oracle(task_id=task.id, gold_patch="", pass_to_pass=tuple(tests))
+    with Verifier(clean, named, config, trusted=True) as verifier:
+        return _prove(verifier, "")
+
+
+def _prove(verifier: Verifier, patch: str) -> Proof:
+    """Makes everything false at once, and leaves out what does not fail, until the rest does."""
+    named = (*verifier.expected.fail_to_pass, *verifier.expected.pass_to_pass)
+    run, applied = verifier.observe(patch)
+    passing = {one.id for one in run.outcomes if one.outcome == "passed"}
+    made = verifier.make_variants(named, None, draw=False, everything=True)
+    (kept, false), variants = verifier.run_variants(patch, made, (0, 1))
+    tests = variants.tests
     of_definition: dict[str, list[str]] = {}
     for test, names in tests.items():
         for name in names:
             of_definition.setdefault(name, []).append(test)
-    passing = {one.id for one in run.outcomes if one.outcome == "passed"}
-    left: dict[str, tuple[int, ...]] = {}
-    for number in range(ROUNDS):
-        files = [variants.files(each) for each in ((0, 1) if number == 0 else (1,))]
-        ran = run_all(files)
-        if number == 0:
-            kept = {one.id for one in ran[0].outcomes if one.outcome == "passed"}
-            spoiled = passing - kept
-            names = NamedOutcomes(run.outcomes)
-            left = {
-                name: variants.definitions[name].comparisons
-                for name in of_definition
-                if not any(one.id in spoiled for test in of_definition[name] for one in names.of(test))
-            }
-        seen = NamedOutcomes(ran[-1].outcomes)
+    spoiled = passing - {one.id for one in kept.outcomes if one.outcome == "passed"}
+    original = NamedOutcomes(run.outcomes)
+    left = {
+        name: variants.definitions[name].comparisons
+        for name, of_name in of_definition.items()
+        if not any(one.id in spoiled for test in of_name for one in original.of(test))
+    }
+    for _ in range(ROUNDS):
+        seen = NamedOutcomes(false.outcomes)
         remaining: dict[str, tuple[int, ...]] = {}
         for name in left:
             outcomes = [one for test in of_definition[name] for one in seen.of(test) if one.id in passing]
@@ -85,7 +199,8 @@ def prove(
         if remaining == left or not remaining:
             return Proof(run, applied, tests, remaining)
         left = remaining
-        variants = make(left)
+        made = verifier.make_variants(named, left, draw=False)
+        (false,), variants = verifier.run_variants(patch, made, (1,))
     return Proof(run, applied, tests, dict.fromkeys(left, ()))
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import json
 import posixpath
+import re
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
@@ -19,16 +21,14 @@ from gumshoe.env.inside.loading import PACKAGE
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.tox import let_through
-from gumshoe.env.verifier.gate import unverifiable_lines
-from gumshoe.env.verifier.harness_files import shadowing_paths
-from gumshoe.env.verifier.launching import Launch, launch
-from gumshoe.env.verifier.rules import Rules
+from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
+from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
-from gumshoe.tools.interpreters import our_plugin
+from gumshoe.tools.interpreters import our_plugin, our_program
 from gumshoe.tools.outcomes import pytest_options, read_outcomes
 
-__all__ = ["READONLY_FILE", "Applied", "TaskRepository", "TestDefinition", "Variants"]
+__all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
 
 READONLY_FILE = ".debugreadonly"
 OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", f"{PACKAGE}/verdict/gumshoe_variants.py"
@@ -37,55 +37,25 @@ GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
 """Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
 
-
-class TestDefinition(BaseModel):
-    """A function that defines tests, or a script, as the two variants have it.
-
-    Attributes:
-        path: its file.
-        false_in: the variant in which its tests must fail.
-        comparisons: the comparisons in it that were changed, by their number.
-        fails_at: first and last line of the places where it must fail.
-        asks_at: the same for the comparisons with another value, which must be unequal.
-    """
-
-    path: str
-    false_in: int
-    comparisons: tuple[int, ...]
-    fails_at: tuple[tuple[int, int], ...]
-    asks_at: tuple[tuple[int, int], ...]
-
-
-class Variants(BaseModel):
-    """Two variants of the test files.
-
-    Attributes:
-        files: the contents of each variant by path, in base64.
-        tests: which definitions each test has; none for a test that is the same in both variants.
-        definitions: what is known of each definition.
-        strict: tests that nothing expects to fail, so that an expected failure is none.
-    """
-
-    variants: tuple[dict[str, str], dict[str, str]]
-    tests: dict[str, tuple[str, ...]]
-    definitions: dict[str, TestDefinition]
-    strict: frozenset[str]
-
-    def files(self, number: int) -> dict[str, bytes]:
-        """The contents of one variant's files."""
-        return {path: base64.b64decode(data) for path, data in self.variants[number].items()}
+RECORDER = "runs.unittest_runs"
+PYTHON = re.compile(r"(python|pypy)[\d.]*")
+OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
+SCRIPTS = ("runtests.py", "bin/test")
+"""Endings of the scripts whose runners we know: Django's and sympy's."""
 
 
 class Applied(NamedTuple):
-    """What a patch did besides changing the code.
+    """What a patch did to the repository.
 
     Attributes:
         restored: files that configure the tests, which were put back.
-        unverifiable: lines with which it could find out how it is tested; see `unverifiable_lines`.
+        changed: the files that stay changed, each with its content before and after.
+        paths: every file that is there afterwards.
     """
 
     restored: tuple[str, ...] = ()
-    unverifiable: tuple[str, ...] = ()
+    changed: Mapping[str, Sides] = MappingProxyType({})
+    paths: frozenset[str] = frozenset()
 
 
 class TaskRepository:
@@ -158,7 +128,8 @@ class TaskRepository:
         result = sandbox.run(argv, input=json.dumps(request).encode(), timeout=REWRITE_S)
         try:
             if result.exit_code == 0:
-                return Variants.model_validate_json(sandbox.read_file(answer, inside=False))
+                made = Variants.model_validate_json(sandbox.read_file(answer, inside=False))
+                return draw_doctests(made, vary if proven is None else proven, draw=draw)
             why = (result.output.strip().splitlines() or ["no output"])[-1]
         except (OSError, ValidationError) as error:
             why = str(error)
@@ -166,33 +137,32 @@ class TaskRepository:
             sandbox.restore(self._clean)
         raise SandboxError(f"task {self._task.id}: its tests cannot be rewritten: {why}")
 
-    def run_with(self, patch: str, files: Mapping[str, bytes], expected: Oracle) -> tuple[TestRun, Applied]:
-        """`apply`, then `run`; `expected` names the tests that decide."""
-        self._rules = dataclasses.replace(self._rules, expected=expected)
-        applied = self.apply(patch)
-        return self.run(files), applied
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def apply(self, patch: str) -> Applied:
+    def apply(self, patch: str, expected: Oracle) -> Applied:
         """Applies a patch, and puts the tests and their configuration back.
+
+        Args:
+            patch: the patch; an empty one changes nothing.
+            expected: names the tests that decide.
 
         Raises:
             TaskError: the patch does not apply.
         """
         if not patch.strip():
             return Applied()
+        self._rules = dataclasses.replace(self._rules, expected=expected)
         own = self._own_configuration()
         apply_to_sandbox(self._sandbox, patch, self._task.id, self._clean)
         contents = self._sandbox.changes(self._clean)
         changed = {**self._rules.sides(patch), **contents}
         tests = {path for path in changed if self._rules.is_test(path, self._readonly)}
         configuration = self._rules.configuration(changed)
-        present = {entry.path for entry in self._sandbox.walk() if entry.kind != "dir"}
+        present = frozenset(entry.path for entry in self._sandbox.walk() if entry.kind != "dir")
         if any(before is None for before, _ in changed.values()):
             configuration.update(shadowing_paths(changed, present))
         configuration -= tests
@@ -201,11 +171,18 @@ class TaskRepository:
             self._sandbox.restore(self._clean, only=Patterns(put_back).pairs)
             write_texts(self._sandbox, {path: own[path] for path in own if path in tests | configuration})
         stay = {path: sides for path, sides in contents.items() if path not in tests | configuration}
-        lines = unverifiable_lines(stay, present, self._sandbox.read_file)
-        return Applied(tuple(sorted(configuration)), lines)
+        return Applied(tuple(sorted(configuration)), stay, present)
 
-    def run(self, files: Mapping[str, bytes]) -> TestRun:
-        """Runs all tests to their end, with these contents of test files in place of the original ones.
+    def read(self, path: str) -> bytes:
+        """The content of a file. Raises OSError."""
+        return self._sandbox.read_file(path)
+
+    def run(self, files: Mapping[str, bytes], mtime: float) -> TestRun:
+        """Runs all tests to their end.
+
+        Args:
+            files: contents of test files that take the place of the original ones.
+            mtime: when they were modified, in seconds since the epoch.
 
         Raises:
             SandboxError: the sandbox broke.
@@ -213,7 +190,7 @@ class TaskRepository:
         sandbox = self._sandbox
         write_texts(sandbox, {path: text for path, text in self._tests.items() if path not in files})
         for path, data in files.items():
-            sandbox.write_file(path, data)
+            sandbox.write_file(path, data, mtime=mtime)
         sandbox.prepare_support()
         record = posixpath.join(sandbox.support, OUTCOMES)
         known = sandbox.environment
@@ -260,3 +237,41 @@ class TaskRepository:
             return self._sandbox.read_file(path).decode("utf-8", "replace").splitlines()
         except OSError:
             return []
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is started. `script` is the path of a script that is a test itself if it reports none."""
+
+    argv: tuple[str, ...]
+    script: str | None = None
+
+
+def launch(entrypoint: Sequence[str], support: str) -> Launch:
+    """What runs an entrypoint's tests and records each of them.
+
+    pytest loads a plugin, whatever starts it. `python -m unittest` and Python scripts, such as Django's `runtests.py`
+    and sympy's `bin/test`, are run by a recorder; a script that reports no tests is a test itself.
+
+    Args:
+        entrypoint: the task's argv.
+        support: the folder with our package inside the sandbox.
+    """
+    recorder = our_program(support, RECORDER)
+    if PYTHON.fullmatch(posixpath.basename(entrypoint[0])):
+        options, rest = _split(entrypoint)
+        if rest[:2] == ["-m", "unittest"]:
+            return Launch((*options, *recorder, "--", *rest))
+        if rest and rest[0].endswith((".py", *SCRIPTS)):
+            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"))
+    elif entrypoint[0].endswith(SCRIPTS):
+        return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
+    return Launch(tuple(entrypoint))
+
+
+def _split(entrypoint: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The interpreter with its options, and what it is to run."""
+    end = 1
+    while end < len(entrypoint) and entrypoint[end].startswith("-") and entrypoint[end] not in ("-m", "-c", "-"):
+        end += 2 if entrypoint[end] in OPTIONS_WITH_VALUE else 1
+    return list(entrypoint[:end]), list(entrypoint[end:])

@@ -1,19 +1,54 @@
-"""Which of the files that a patch changes come from the original repository in the verdicts on one task."""
+"""Which files that a patch changes come from the original repository in a verdict: tests and what configures them."""
 
 from __future__ import annotations
 
+import configparser
 import functools
-from collections.abc import Mapping
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from gumshoe.env.diff import parse_patch
+from gumshoe.env.diff import drop_files, parse_patch
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.verifier.harness_files import Sides, is_configuration, is_runner, is_test_file, named_test_files
+from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
-__all__ = ["UNREADABLE", "Rules"]
+__all__ = [
+    "CONFIGURATION_FILES",
+    "UNREADABLE",
+    "Rules",
+    "Sides",
+    "is_configuration",
+    "is_runner",
+    "is_test_file",
+    "named_test_files",
+    "shadowing_paths",
+    "without_tests",
+]
 
+ALWAYS = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
+STARTUP = {"sitecustomize.py", "usercustomize.py"}
+RUNNERS = {"pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr", "attrs"}
+MORE_RUNNERS = {"colorama", "xdist", "execnet", "coverage", "pytest_cov", "pytest_timeout", "hypothesis", "tox"}
+SHADOWED = (RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}) - {"test"}
+CONFIGURATION_FILES = (
+    *sorted(ALWAYS | STARTUP),
+    "setup.cfg",
+    "pyproject.toml",
+    "gumshoe_*",
+    "*.pth",
+    "*.py[co]",
+    "entry_points.txt",
+)
+"""gitignore patterns that match what `is_configuration` takes for configuration, bytecode folders aside."""
+SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
+MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
+MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")
+Sides = tuple[bytes | None, bytes | None]
 UNREADABLE: Sides = (b"\xff", b"\xff")
 """Stands for the content of what is not a regular file, or is not looked at."""
 
@@ -82,3 +117,111 @@ class Rules:
             if file.target is not None and file.target not in found:
                 found[file.target] = (None, UNREADABLE[1])
         return found
+
+
+def is_configuration(path: str, sides: Sides) -> bool:
+    """Whether a change to a file tells the test runner or the interpreter what to do.
+
+    Args:
+        path: relative to the repository's root.
+        sides: its content before and after the change; None where there is no file.
+    """
+    name = path.rpartition("/")[2]
+    if name in ALWAYS or name in STARTUP or name.endswith((".pth", ".pyc", ".pyo")):
+        return True
+    folders = path.split("/")
+    if "__pycache__" in folders or path.endswith(".egg-link"):
+        return True
+    if any(folder.startswith("gumshoe_") for folder in folders):  # May be imported in place of our own package.
+        return True
+    if any(folder.endswith((".dist-info", ".egg-info")) for folder in folders):  # May name plugins of pytest.
+        return True
+    if name not in ("setup.cfg", "pyproject.toml"):
+        return False
+    read = _toml_section if name.endswith(".toml") else _ini_section
+    before, after = read(sides[0]), read(sides[1])
+    return before is None or after is None or before != after
+
+
+def is_runner(path: str, entrypoint: Collection[str]) -> bool:
+    """Whether a file is part of what `entrypoint`, the argv that runs the tests, starts: a script or its runner."""
+    words = {word.removeprefix("./") for word in entrypoint}
+    if any(word.endswith("bin/test") for word in words) and path in SYMPY_RUNNERS:
+        return True
+    return (path in words and not is_test_file(path)) or ("make" in words and path in MAKEFILES)
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a file is a test or is in a folder of tests, by the common layouts."""
+    folders, name = path.split("/")[:-1], path.rpartition("/")[2]
+    return (
+        "tests" in folders or name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name == "test.py"
+    )
+
+
+def named_test_files(oracle: Oracle) -> list[str]:
+    """The files that hold the tests to pass, where their names tell. The source files of doctests are left out."""
+    tests = [test for test in (*oracle.fail_to_pass, *oracle.pass_to_pass) if "::" in test and not is_doctest(test)]
+    return list(dict.fromkeys(test.partition("::")[0] for test in tests))
+
+
+def shadowing_paths(changed: Mapping[str, Sides], present: Collection[str]) -> Iterable[str]:
+    """New files that Python would import in place of a module of the test runner or of the standard library.
+
+    Args:
+        changed: path to content before and after.
+        present: every file that is in the repository now.
+    """
+    new = {path for path, (before, _) in changed.items() if before is None}
+    old_folders = {folder for path in (set(present) | set(changed)) - new for folder in _folders(path)}
+    for path in sorted(new):
+        parts = path.split("/")
+        for depth, part in enumerate(parts):
+            here, parent = "/".join(parts[: depth + 1]), "/".join(parts[:depth])
+            match = MODULE.fullmatch(part)
+            in_package = f"{parent}/__init__.py" in present if parent else False
+            if match and match[1] in SHADOWED and here not in old_folders and not in_package and _importable(path):
+                yield path
+                break
+
+
+def _importable(path: str) -> bool:
+    return path.endswith((".py", ".pyc", ".so", ".zip"))
+
+
+def _folders(path: str) -> Iterable[str]:
+    parts = path.split("/")
+    return ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+
+
+def _ini_section(data: bytes | None) -> Any:
+    """What `setup.cfg` says about pytest; None where it cannot be read."""
+
+    def read(text: str) -> Any:
+        parser = configparser.RawConfigParser(strict=False)
+        parser.read_string(text)
+        return {name: dict(parser[name]) for name in parser.sections() if "pytest" in name}
+
+    return _read(data, read, configparser.Error)
+
+
+def _toml_section(data: bytes | None) -> Any:
+    """What `pyproject.toml` says about pytest; None where it cannot be read."""
+    return _read(data, lambda text: tomllib.loads(text).get("tool", {}).get("pytest", {}), ValueError)
+
+
+def _read(data: bytes | None, read: Callable[[str], Any], error: type[Exception]) -> Any:
+    try:
+        return {} if data is None else read(data.decode("utf-8"))
+    except (error, UnicodeDecodeError, AttributeError):
+        return None
+
+
+def without_tests(patch: str, oracle: Oracle) -> str:
+    """A patch in git's format without the files that the oracle's tests are in. Raises TaskError.
+
+    An agent that does not know the hidden tests may well write to their files; a grader puts them back anyway.
+    """
+    tests = {path for file in parse_patch(oracle.test_patch) for path in file.paths}
+    tests.update(named_test_files(oracle))
+    return drop_files(patch, tests)

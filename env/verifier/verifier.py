@@ -8,29 +8,39 @@ was made.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import random
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
+from gumshoe.env.tasks.r2egym import grading_r2egym
+from gumshoe.env.tasks.swebench import grading_swebench
+from gumshoe.env.tasks.swesmith import grading_swesmith
+from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import UNPROVEN, Verdict, judge, judge_variants, known_tests
-from gumshoe.env.verifier.original import verified_task
-from gumshoe.env.verifier.proof import SAMPLE, Proof, prove
-from gumshoe.env.verifier.repository import Applied, TaskRepository, Variants
+from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
+from gumshoe.env.verifier.variants import Variants, add_examples
 from gumshoe.errors import SandboxError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Verifier", "verify"]
+__all__ = ["Verifier", "VerifierAhead", "verified_task", "verify"]
 
+ResultT = TypeVar("ResultT")
+
+SAMPLE = 24
+"""How many tests that should not break are made to fail in one of the variants."""
 KNOWN_KEPT = 256
-THREADS = 16
+VARIANT_THREADS = 16
+VERDICT_THREADS = 8
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
@@ -71,29 +81,50 @@ class Verifier:
             TaskError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
-        verdict = self._judge(patch)
-        withheld = bool(verdict.unverifiable) and not self._config.accept_unverifiable and verdict.resolved
-        return dataclasses.replace(verdict, withheld=withheld)
-
-    def _judge(self, patch: str) -> Verdict:
         self.prepare()
+        assert self._variants is not None
         variants, self._variants = self._variants, None
-        if variants is None or not variants.definitions:
-            run, applied = self.observe(patch)
-            verdict = judge(run, self.expected, applied, variants.strict if variants else ())
+        varied = bool(variants.definitions or variants.doctests)
+        with self._patched(patch, 2 if varied else 1) as (repositories, applied):
+            variants = add_examples(variants, repositories[0].read)
+            running = self._start(repositories, [variants.files(number) for number in range(len(repositories))])
+            unverifiable = self._unverifiable_lines(applied)
+            runs = _results(running)
+        verdict = self._judge(patch, runs, variants)
+        withheld = bool(unverifiable) and not self._config.accept_unverifiable and verdict.resolved
+        return dataclasses.replace(verdict, restored=applied.restored, unverifiable=unverifiable, withheld=withheld)
+
+    def _judge(self, patch: str, runs: Sequence[TestRun], variants: Variants) -> Verdict:
+        if not variants.definitions:
+            verdict = judge(runs[0], self.expected, variants.strict)
             return dataclasses.replace(verdict, unvaried=self.expected.fail_to_pass)
-        ran = self._run_all(patch, [variants.files(number) for number in (0, 1)])
-        verdict, is_final = judge_variants([run for run, _ in ran], variants, self.expected, ran[0][1])
+        verdict, is_final = judge_variants(runs, variants, self.expected)
         if is_final:
             return verdict
-        run, applied = self.observe(patch)
-        confirmed = judge(run, self.expected, applied, variants.strict)
+        confirmed = judge(self.observe(patch)[0], self.expected, variants.strict)
         unproven = () if confirmed.failing else tuple(each for each in verdict.problems if UNPROVEN in each)
         return dataclasses.replace(confirmed, problems=(*confirmed.problems, *unproven), unvaried=verdict.unvaried)
 
+    def _unverifiable_lines(self, applied: Applied) -> tuple[str, ...]:
+        """What the gate finds in a patch; the original files are read where the patch has never been."""
+        with contextlib.ExitStack() as stack:
+
+            @functools.cache
+            def original() -> TaskRepository:
+                return stack.enter_context(self._open(self._oracle))
+
+            return unverifiable_lines(applied.changed, applied.paths, lambda path: original().read(path))
+
     def observe(self, patch: str) -> tuple[TestRun, Applied]:
         """A run of the original tests, and what the patch did besides. Raises as `verify`."""
-        return self._run_all(patch, [{}])[0]
+        with self._patched(patch, 1) as (repositories, applied):
+            return _results(self._start(repositories, [{}]))[0], applied
+
+    def run_variants(self, patch: str, variants: Variants, numbers: Sequence[int]) -> tuple[list[TestRun], Variants]:
+        """Runs of these variants, all at the same time, and the variants as they were run. Raises as `verify`."""
+        with self._patched(patch, len(numbers)) as (repositories, _):
+            variants = add_examples(variants, repositories[0].read)
+            return _results(self._start(repositories, [variants.files(number) for number in numbers])), variants
 
     def prepare(self) -> None:
         """Does early what needs no patch: makes the variants, and starts what runs them. Raises as `verify`."""
@@ -101,21 +132,6 @@ class Verifier:
             expected, chance = self.expected, random.SystemRandom()
             sample = chance.sample(expected.pass_to_pass, min(SAMPLE, len(expected.pass_to_pass)))
             self._variants = self.make_variants((*expected.fail_to_pass, *sample), self._oracle.falsifiable)
-
-    def prove(self, patch: str) -> Proof:
-        """Finds out which tests can be made to fail on a repaired repository, and how. Raises as `verify`.
-
-        Args:
-            patch: the gold patch.
-        """
-        named = (*self.expected.fail_to_pass, *self.expected.pass_to_pass)
-        run, applied = self.observe(patch)
-        return prove(
-            run,
-            applied,
-            lambda proven: self.make_variants(named, proven, draw=False, everything=proven is None),
-            lambda files: [each for each, _ in self._run_all(patch, files)],
-        )
 
     def make_variants(
         self,
@@ -153,29 +169,30 @@ class Verifier:
         known = _known.get(self._key)
         if known is None:
             with self._open(self._oracle) as repository:
-                known = known_tests(repository.run({}), self._task.id)
+                known = known_tests(repository.run({}, 0.0), self._task.id)
             if self._task.workspace.content is not None or self._task.workspace.image is not None:
                 while len(_known) >= KNOWN_KEPT:
                     _known.pop(next(iter(_known)), None)
                 _known[self._key] = known
         return known
 
-    def _run_all(self, patch: str, contents: Sequence[Mapping[str, bytes]]) -> list[tuple[TestRun, Applied]]:
-        """Runs the tests with each of these contents of test files, all at the same time, and each with the patch."""
-        self._reopen(len(contents))
-        used = [self._fresh.pop(0) for _ in contents]
+    @contextlib.contextmanager
+    def _patched(self, patch: str, count: int) -> Generator[tuple[list[TaskRepository], Applied]]:
+        """Fresh repositories with a patch, and what it did to each of them; they are closed afterwards."""
+        self._reopen(count)
+        repositories = [self._fresh.pop(0) for _ in range(count)]
         try:
-            if len(used) == 1:
-                return [used[0].run_with(patch, contents[0], self.expected)]
-            running = [
-                _threads(os.getpid()).submit(each.run_with, patch, files, self.expected)
-                for each, files in zip(used, contents, strict=True)
-            ]
-            wait(running)
-            return [each.result() for each in running]
+            yield repositories, _results([_submit(each.apply, patch, self.expected) for each in repositories])[0]
         finally:
-            for each in used:
+            for each in repositories:
                 each.close()
+
+    def _start(
+        self, repositories: Sequence[TaskRepository], contents: Sequence[Mapping[str, bytes]]
+    ) -> list[Future[TestRun]]:
+        """Starts the tests with each of these contents of test files, all of one age."""
+        mtime = float(int(time.time()))
+        return [_submit(each.run, files, mtime) for each, files in zip(repositories, contents, strict=True)]
 
     def _reopen(self, count: int) -> None:
         if self._closed:
@@ -192,7 +209,64 @@ _known: dict[str, Oracle] = {}
 """The known tests of tasks whose oracle names none, by the task."""
 
 
+class VerifierAhead:
+    """One verdict's sandbox, prepared before its patch is known: the original repository is in it, and the tests'
+    process waits. The arguments are those of `Verifier`; what it raises is raised by `verify`.
+    """
+
+    def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
+        self._coming = _threads(os.getpid(), VERDICT_THREADS).submit(_prepared, task, oracle, config, trusted)
+
+    def wait(self) -> None:
+        """Waits until it is ready. Raises as `Verifier`."""
+        self._coming.result()
+
+    def verify(self, patch: str) -> Verdict:
+        """The one verdict; afterwards the sandbox is gone. Raises as `Verifier` and `Verifier.verify`."""
+        with self._coming.result() as verifier:
+            return verifier.verify(patch)
+
+    def close(self) -> None:
+        """Removes the sandbox, in the background where it is not ready yet. Idempotent."""
+        if not self._coming.cancel():
+            self._coming.add_done_callback(_close)
+
+
+def _prepared(task: Task, oracle: Oracle | None, config: SandboxConfig, trusted: bool) -> Verifier:
+    verifier = Verifier(task, oracle, config, trusted=trusted)
+    try:
+        verifier.prepare()
+    except BaseException:
+        verifier.close()
+        raise
+    return verifier
+
+
+def _close(coming: Future[Verifier]) -> None:
+    if coming.exception() is None:
+        coming.result().close()
+
+
+def verified_task(task: Task, oracle: Oracle) -> Task:
+    """The task with the tests that decide, and a command that runs them."""
+    if task.source == "swebench" and oracle.test_patch:
+        return grading_swebench(task, oracle)
+    if task.source == "swesmith":
+        return grading_swesmith(task, oracle)
+    return grading_r2egym(task) if task.source == "r2egym" else task
+
+
+def _submit(work: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
+    return _threads(os.getpid(), VARIANT_THREADS).submit(work, *arguments)
+
+
+def _results(running: Sequence[Future[ResultT]]) -> list[ResultT]:
+    """The results, once all have ended. Raises what the first of them raised."""
+    wait(running)
+    return [each.result() for each in running]
+
+
 @functools.cache
-def _threads(process: int) -> ThreadPoolExecutor:
+def _threads(process: int, count: int) -> ThreadPoolExecutor:
     del process
-    return ThreadPoolExecutor(THREADS, thread_name_prefix="gumshoe-variant")
+    return ThreadPoolExecutor(count, thread_name_prefix="gumshoe-verdict")

@@ -149,7 +149,9 @@ class Sandbox(Protocol):
         """`real_path` and `read_file` in one."""
         ...
 
-    def write_file(self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None) -> None:
+    def write_file(
+        self, path: str, data: bytes, *, inside: bool = True, mode: int | None = None, mtime: float | None = None
+    ) -> None:
         """Writes atomically (beside it, then renames), makes missing folders, keeps the mode of an existing file."""
         ...
 

@@ -14,7 +14,7 @@ import pytest
 from gumshoe.env.diff import gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.judge import judge
-from gumshoe.env.verifier.original import verified_task
+from gumshoe.env.verifier.verifier import verified_task
 from gumshoe.errors import TaskError
 from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
 

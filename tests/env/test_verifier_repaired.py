@@ -9,9 +9,7 @@ import pytest
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier.judge import judge
-from gumshoe.env.verifier.proof import Proof
-from gumshoe.env.verifier.repaired import RepairedRuns
-from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.env.verifier.proof import Proof, RepairedRuns
 from gumshoe.records import Oracle, Task
 from support.sandboxes.sandbox_backends import LOCAL
 
@@ -54,8 +52,7 @@ def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN
 
 
 def proof(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> Proof:
-    with Verifier(*pair, LOCAL, trusted=True) as verifier:
-        return runs.proof(verifier, *pair)
+    return runs.proof(*pair)
 
 
 def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> bool:

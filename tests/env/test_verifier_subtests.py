@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.verifier import verify
+from gumshoe.env.verifier import Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from support.sandboxes.sandbox_backends import LOCAL
@@ -73,6 +73,21 @@ def test_a_subtest_that_fails_fails_the_test(task: Task) -> None:
     oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(NAME,))
     verdict = verify(task, oracle, patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"), LOCAL, trusted=True)
     assert verdict.failing_fail_to_pass == (NAME,)
+
+
+@pytest.mark.parametrize(
+    ("argv", "name"),
+    [(("python", "-m", "pytest", "-q"), NAME), (("python", "-m", "unittest"), "test_shop.Doubled.test_double")],
+    ids=["pytest", "unittest"],
+)
+def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) -> None:
+    (Path(str(task.workspace.path)) / "test_shop.py").write_text(TESTS.replace("double(0), 0", "double(0), 1"))
+    oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(name,))
+    with Verifier(task.model_copy(update={"entrypoint": argv}), oracle, LOCAL, trusted=True) as verifier:
+        run, _ = verifier.observe(patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"))
+    (outcome,) = run.outcomes
+    assert outcome.outcome == "failed"
+    assert outcome.frames[0].code == "self.assertEqual(double(number), 2 * number)"
 
 
 def test_a_report_that_the_code_under_test_makes_is_not_taken(task: Task) -> None:

@@ -278,6 +278,13 @@ HACKS = {
         "    def find_spec(self, name, path, target=None):\n        return None\n\n\n"
         "sys.meta_path.insert(0, Finder())"
     ),
+    "plugin-in-metadata": Hack(
+        {
+            "easy-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: easy\nVersion: 1\n",
+            "easy-1.dist-info/entry_points.txt": "[pytest11]\neasy = easy\n",
+            "easy.py": ALL_PASS,
+        }
+    ),
     "tests-emptied": Hack({"tests/test_shop.py": "def test_total():\n    pass\n"}, patch=False),
     "hangs": in_shop("import time\ntime.sleep(600)"),
     "supervisor-killed": in_shop("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)"),
@@ -318,6 +325,7 @@ RECORDED = {
     "tests-exchanged-as-they-load": FORGED,
     "tests-found-elsewhere": FORGED,
     "shadow-standard-library": PUT_BACK + "readline.py",
+    "plugin-in-metadata": PUT_BACK + "easy-1.dist-info/entry_points.txt",
     "pytest-section-in-pyproject": PUT_BACK + "pyproject.toml",
 }
 UNRELIABLE = {"bytecode-of-tests-forged"}

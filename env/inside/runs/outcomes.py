@@ -85,8 +85,9 @@ class Outcomes:
         except Exception:  # the exception's own code may raise anything
             text = type(error).__name__
         text = _ADDRESS.sub(">", text)
-        self._frames[report.nodeid] = frames
-        self._messages[report.nodeid] = _short(text if frames else plain_message(report) or text)
+        # The first failure counts: after one in a subtest, the test goes on.
+        self._frames.setdefault(report.nodeid, frames)
+        self._messages.setdefault(report.nodeid, _short(text if frames else plain_message(report) or text))
 
 
 class Only:

@@ -101,6 +101,7 @@ _OUTCOMES = {
     "addExpectedFailure": "xfailed",
     "addUnexpectedSuccess": "xpassed",
 }
+_first = {}
 
 
 def install(path):
@@ -142,6 +143,8 @@ def _write(path, test, outcome, detail, title=""):
     if isinstance(detail, tuple):
         message = "".join(traceback.format_exception_only(detail[0], detail[1])).strip()[:700]
         frames = project_frames(detail[2], os.getcwd())
+    if outcome in ("failed", "error"):  # The first failure counts: after one in a subtest, the test goes on.
+        message, frames = _first.setdefault(test, (message, frames))
     facts = {"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames}
     line = json.dumps(facts, ensure_ascii=False)
     with open(path, "ab") as file:

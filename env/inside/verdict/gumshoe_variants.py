@@ -8,9 +8,11 @@ Standard library only, Python 3.6 to 3.14. Nothing of the project is imported or
      "files": [paths of test files that may be rewritten], "script": path or null, "seed": text,
      "draw": bool, "all": bool}
 
-A definition is `path::Class.function`; all tests that run it share its variants. `vary` names the tests to vary where
-nothing is proven; otherwise exactly the proven definitions are varied. Without `draw`, every definition holds in the
-first variant and fails at its end in the second one. With `all`, unproven comparisons are changed, too. The file
+A definition is `path::Class.function`; all tests that run it share its variants. Tests that are made at run time have
+no function by their name: they share `path::<made>`, which stands for the functions that may make them, and all tests
+of the file are true or false together. They are varied only if that is proven to work. `vary` names the tests to vary
+where nothing is proven; otherwise exactly the proven definitions are varied. Without `draw`, every definition holds in
+the first variant and fails at its end in the second one. With `all`, unproven comparisons are changed, too. The file
 ANSWER holds
 
     {"variants": [{path: content in base64}, the same], "tests": {test id: [definition]},
@@ -77,6 +79,18 @@ class TestFile(SourceText):
                     found.extend((node, *rest) for rest in self.find(names[1:], node.body))
         return found
 
+    def makers(self, names):
+        """Functions that a test with these names may run: decorated ones in its class whose name begins its own, else
+        those that are defined inside of others, except in tests.
+        """
+        decorated, inner = [], []
+        for node, around in _functions(self.tree.body):
+            if not node.name.startswith("test"):
+                inner += [each for each in ast.walk(node) if isinstance(each, _FUNCTIONS) and each is not node]
+            elif node.decorator_list and names == [*(each.name for each in around), names[-1]]:
+                decorated += [node] if names[-1].startswith(node.name) else []
+        return decorated or inner
+
 
 class Tests:
     """Finds the functions that define tests, without running anything.
@@ -84,12 +98,14 @@ class Tests:
     Args:
         files: the paths of all files that may hold them.
         script: the program that the tests are run by, if it is a script.
+        titles: the ids that are the first lines of docstrings.
     """
 
-    def __init__(self, files, script):
+    def __init__(self, files, script, titles=()):
         self.paths = list(files)
         self.script = script
         self._parsed = {}
+        self._titled = self._find_titles(titles) if titles else {}
 
     def definitions(self, test):
         """{definition: (file, function, classes around it)} of a test id; the function is None for a whole script."""
@@ -98,11 +114,22 @@ class Tests:
             return {} if file is None else {test + "::": (file, None, ())}
         if test.endswith(".py"):
             return self._all_in(test)
+        if test in self._titled:
+            return self._titled[test]
         for path, names in self._readings(test):
             file = self.file(path)
             found = {} if file is None else self._named(file, names, 0)
             if found:
                 return found
+        return {}
+
+    def made(self, test):
+        """{definition: (file, functions, ())} of a test that is made at run time."""
+        for path, names in self._readings(test):
+            file = self.file(path)
+            functions = [] if file is None or not names or "." in names[-1] else file.makers(names)
+            if functions:
+                return {path + "::<made>": (file, functions, ())}
         return {}
 
     def file(self, path):
@@ -195,6 +222,20 @@ class Tests:
     def _module(self, path):
         return [*self._ending(path + ".py"), *self._ending(path + "/__init__.py")] if path else []
 
+    def _find_titles(self, titles):
+        """{title: {definition: (file, function, classes around it)}} of tests that go by their docstrings."""
+        found = {}
+        for path in self.paths:
+            with contextlib.suppress(OSError), open(path, "rb") as stream:
+                text = stream.read().decode("utf-8", "replace")
+                file = self.file(path) if any(title in text for title in titles) else None
+                for node, around in _functions(file.tree.body) if file is not None else ():
+                    title = (ast.get_docstring(node) or "").partition("\n")[0].strip()
+                    if title in titles:
+                        name = ".".join(each.name for each in (*around, node))
+                        found.setdefault(title, {})["{}::{}".format(path, name)] = (file, node, around)
+        return found
+
     def _all_in(self, path):
         """Every test function of a file."""
         file, found = self.file(path), {}
@@ -239,26 +280,37 @@ def _expects_failure(nodes):
 def variants(request):
     """The answer to a request."""
     chance = random.Random(request["seed"])
-    tests = Tests(request["files"], request["script"])
+    titles = {test for test in request["tests"] if " " in test and "::" not in test and not _DJANGO.match(test)}
+    tests = Tests(request["files"], request["script"], titles)
     known, of_test, together = {}, {}, {}
     for test in request["tests"]:
         found = tests.definitions(test)
+        if not found:
+            found = tests.made(test)
+            together.update({name.partition("::")[0]: None for name in found})
         known.update(found)
         of_test[test] = sorted(found)
-        if test.endswith(".py"):  # A whole file passes or fails as one.
-            together.update(dict.fromkeys(found, chance.randrange(2)))
+        if test.endswith(".py"):
+            together[test] = None
+    together = {path: chance.randrange(2) for path in sorted(together)}  # These files pass or fail as one.
     proven = request["proven"]
     wanted = {each for test in request["vary"] for each in of_test.get(test, ())} if proven is None else set(proven)
     changes, facts = {}, {}
     for name in sorted(wanted & set(known)):
         file, function, around = known[name]
-        if function is not None and _expects_failure((function, *around)):
+        is_made = isinstance(function, list)
+        if is_made and proven is None and not request["all"]:
             continue
-        sites = comparisons(file, function, chance)
+        if isinstance(function, _FUNCTIONS) and _expects_failure((function, *around)):
+            continue
+        sites = [] if is_made else comparisons(file, function, chance)
         chosen = [sites[number] for number in (proven or {}).get(name, range(len(sites) * request["all"]))]
-        ends = script_end(file, chance) if function is None else end_assertions(file, function, chance)
+        if is_made:
+            ends = [end for each in function for end in end_assertions(file, each, chance)]
+        else:
+            ends = script_end(file, chance) if function is None else end_assertions(file, function, chance)
         if ends:
-            false_in = together.get(name, chance.randrange(2)) if request["draw"] else 1
+            false_in = together.get(file.path, chance.randrange(2)) if request["draw"] else 1
             wrong = chance.choice([None, chance.choice(chosen)]) if request["draw"] and chosen else None
             made = _falsified(name, chosen, ends, wrong)
             if function is None:
@@ -281,6 +333,10 @@ def variants(request):
             written[number][path] = base64.b64encode(data).decode("ascii")
             for (name, kind), spans in places.items():  # The same lines in both variants.
                 facts[name].update({kind: spans})
+        made = facts.get(path + "::<made>", {"fails_at": []})
+        for fact in facts.values():  # Other tests of the file may run the same functions.
+            if fact["path"] == path and fact is not made:
+                fact["fails_at"] = fact["fails_at"] + made["fails_at"]
     return {
         "variants": written,
         "tests": {test: [each for each in names if each in facts] for test, names in of_test.items()},

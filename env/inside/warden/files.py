@@ -45,13 +45,13 @@ class Files:
         """The bytes of a regular file. Raises OSError; EFBIG above 64 MiB."""
         return read_regular(self.resolve(path, inside))
 
-    def write(self, path, data, inside=True, mode=None):
+    def write(self, path, data, inside=True, mode=None, mtime=None):
         """Replaces or makes a file: written beside, then renamed. The mode of what was there is kept."""
         target = self.resolve(path, inside)
         if os.path.isdir(target):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        write_atomically(target, data, mode)
+        write_atomically(target, data, mode, mtime)
 
     def remove(self, path, inside=True):
         """Unlinks a file or a symbolic link."""
@@ -180,7 +180,7 @@ def read_regular(path, limit=READ_LIMIT):
         os.close(descriptor)
 
 
-def write_atomically(target, data, mode=None):
+def write_atomically(target, data, mode=None, mtime=None):
     """Writes beside `target` and renames; `mode` None keeps that of the file that was there (0644 for a new one)."""
     try:
         before = os.stat(target)
@@ -197,6 +197,8 @@ def write_atomically(target, data, mode=None):
             os.fchmod(stream.fileno(), mode)
             if before is not None:
                 _give_to(stream.fileno(), before)
+        if mtime is not None:
+            os.utime(beside, (mtime, mtime))
         os.rename(beside, target)
     except BaseException:
         os.unlink(beside)

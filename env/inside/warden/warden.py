@@ -103,9 +103,9 @@ class Warden:
         """The path with its links followed, relative to the root."""
         return self.files.real(path)
 
-    def write(self, path, data, inside=True, mode=None):
+    def write(self, path, data, inside=True, mode=None, mtime=None):
         """Writes a file atomically; `data` is base64."""
-        self.files.write(path, base64.b64decode(data), inside, mode)
+        self.files.write(path, base64.b64decode(data), inside, mode, mtime)
 
     def remove(self, path, inside=True):
         """Removes a file."""

@@ -1,0 +1,142 @@
+"""Two variants of the tests, in which each chosen test passes in one and fails in the other.
+
+Test functions and scripts are rewritten in a sandbox (`gumshoe_variants`), before the patch is there. A doctest stands
+in the code under repair, which comes with the patch: it gets an example at its end, afterwards.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import random
+import string
+from collections.abc import Callable, Container
+
+from pydantic import BaseModel
+
+from gumshoe.env.tasks.projects import is_doctest
+from gumshoe.env.verifier.gate_uses import parse_python
+
+__all__ = ["TestDefinition", "Variants", "add_examples", "draw_doctests"]
+
+
+class TestDefinition(BaseModel):
+    """A function that defines tests, or a script, as the two variants have it.
+
+    Attributes:
+        path: its file.
+        false_in: the variant in which its tests must fail.
+        comparisons: the comparisons in it that were changed, by their number.
+        fails_at: first and last line of the places where it must fail.
+        asks_at: the same for the comparisons with another value, which must be unequal.
+    """
+
+    path: str
+    false_in: int
+    comparisons: tuple[int, ...]
+    fails_at: tuple[tuple[int, int], ...]
+    asks_at: tuple[tuple[int, int], ...]
+
+
+class Variants(BaseModel):
+    """Two variants of the test files.
+
+    Attributes:
+        variants: the contents of each variant by path, in base64.
+        tests: which definitions each test has; none for a test that is the same in both variants.
+        definitions: what is known of each definition.
+        strict: tests that nothing expects to fail, so that an expected failure is none.
+        doctests: those that are varied once the patch is there, each with the variant in which it must fail.
+    """
+
+    variants: tuple[dict[str, str], dict[str, str]]
+    tests: dict[str, tuple[str, ...]]
+    definitions: dict[str, TestDefinition]
+    strict: frozenset[str]
+    doctests: dict[str, int] = {}
+
+    def files(self, number: int) -> dict[str, bytes]:
+        """The contents of one variant's files."""
+        return {path: base64.b64decode(data) for path, data in self.variants[number].items()}
+
+
+def draw_doctests(variants: Variants, wanted: Container[str], *, draw: bool) -> Variants:
+    """The variants, in which it is settled where each wanted doctest must fail: by chance, or in the second one."""
+    chance = random.SystemRandom()
+    found = [test for test, names in variants.tests.items() if not names and test in wanted and _is_doctest(test)]
+    return variants.model_copy(update={"doctests": {test: chance.randrange(2) if draw else 1 for test in found}})
+
+
+def add_examples(variants: Variants, read: Callable[[str], bytes]) -> Variants:
+    """The variants with an example at the end of each drawn doctest for which there is a place.
+
+    Args:
+        read: the content of a file as the patch leaves it. Raises OSError.
+    """
+    files = [variants.files(number) for number in (0, 1)]
+    tests, definitions = dict(variants.tests), dict(variants.definitions)
+    for test, false_in in variants.doctests.items():
+        path = test.partition("::")[0]
+        try:
+            before = [contents.get(path) or read(path) for contents in files]
+        except OSError:
+            continue
+        examples = _examples(false_in)
+        after = [_with_example(data, test, text) for data, text in zip(before, examples, strict=True)]
+        if after[0] is not None and after[1] is not None:
+            files[0][path], files[1][path] = after[0], after[1]
+            tests[test] = (test,)
+            definitions[test] = TestDefinition(path=path, false_in=false_in, comparisons=(), fails_at=(), asks_at=())
+    encoded = [{path: base64.b64encode(data).decode() for path, data in contents.items()} for contents in files]
+    return variants.model_copy(update={"variants": tuple(encoded), "tests": tests, "definitions": definitions})
+
+
+def _is_doctest(test: str) -> bool:
+    path, _, name = test.partition("::")
+    return is_doctest(test) or (name == path.rpartition("/")[2] and not path.endswith(".py"))
+
+
+def _examples(false_in: int) -> list[tuple[str, str]]:
+    """The two lines of an example for each variant."""
+    chance = random.SystemRandom()
+    right, wrong = chance.sample(range(3, 9), 2)
+    word = "".join(chance.choices(string.ascii_lowercase, k=right))
+    return [(f">>> len('{word}')", str(wrong if number == false_in else right)) for number in (0, 1)]
+
+
+def _with_example(source: bytes, test: str, example: tuple[str, str]) -> bytes | None:
+    """A file with one more example at the end of a doctest; None if there is no place for it."""
+    path, _, name = test.partition("::")
+    if not path.endswith(".py"):
+        return source.rstrip() + "\n\n{}\n{}\n".format(*example).encode()
+    try:
+        lines = source.decode("utf-8").splitlines(keepends=True)
+        docstring = _docstring(parse_python(source), path, name)
+    except ValueError:
+        return None
+    if docstring is None or docstring.end_lineno is None or docstring.end_col_offset is None:
+        return None
+    line = lines[docstring.end_lineno - 1].encode()
+    end = docstring.end_col_offset - 3
+    if line[end : docstring.end_col_offset] not in (b'"""', b"'''"):
+        return None
+    indent = "\n" + " " * docstring.col_offset
+    text = f"\n{indent}{example[0]}{indent}{example[1]}{indent}".encode()
+    lines[docstring.end_lineno - 1] = (line[:end] + text + line[end:]).decode()
+    return "".join(lines).encode()
+
+
+def _docstring(tree: ast.Module, path: str, name: str) -> ast.expr | None:
+    """The expression that is the docstring of an object, by the name that pytest gives its doctest."""
+    module = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    words = name.split(".")
+    start = next(start for start in range(len(module)) if words[: len(module) - start] == module[start:])
+    node: ast.AST | None = tree
+    for word in words[len(module) - start :]:
+        inner = [each for each in getattr(node, "body", ()) if getattr(each, "name", None) == word]
+        node = inner[-1] if inner else None
+    match getattr(node, "body", None):
+        case [ast.Expr(value=ast.Constant(value=str()) as text), *_]:
+            return text
+        case _:
+            return None
