@@ -38,7 +38,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install model demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-packages bench-view viewer viewer-test image clean
+.PHONY: help python install model casebook demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-packages bench-view viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate'
@@ -61,6 +61,7 @@ help:
 	@echo 'make bench-packages ARGS="../before . --projects DIR... --bugs 100"'
 	@echo '                  how fast checkouts of this repository make bugs in real packages'
 	@echo 'make bench-train  how fast training is compared with a bare TRL script'
+	@echo 'make casebook     record which tests of the casebook a verdict can make fail'
 	@echo 'make image        the container image of the Docker sandbox, on Debian, as root'
 	@echo 'make install      only set up .venv'
 	@echo 'make clean        remove .venv, caches and builds; runs/ stays'
@@ -114,6 +115,11 @@ results: $(STAMP) model models/solver
 
 models/solver: | $(STAMP)
 	HF_HUB_OFFLINE=0 $(BIN)/gumshoe unpack $(SOLVER) --out $@
+
+# One JSON object: which of its tests can be made to fail, by case.
+casebook: $(STAMP)
+	$(BIN)/gumshoe tasks check casebook --json $(ARGS) | $(BIN)/python -c 'import json, sys; json.dump({case["task_id"]: case["falsifiable"] for case in json.load(sys.stdin)}, sys.stdout, indent=1)' >falsifiable.json
+	mv falsifiable.json env/casebook/falsifiable.json
 
 demo-short: $(STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) --short $(ARGS)

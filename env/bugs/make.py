@@ -23,7 +23,8 @@ from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects,
 from gumshoe.env.bugs.splits import assign_splits, heldout_names, joined
 from gumshoe.env.bugs.tasks import task_of, write_rows
 from gumshoe.env.bugs.verify import CandidateVerdict, VerdictJournal, VerifierPool
-from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_taskset
+from gumshoe.env.verifier.proof import find_falsifiable
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 
@@ -113,12 +114,16 @@ def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Itera
 
 
 def write_result(result: SynthResult, config: SynthConfig) -> Path:
-    """Writes the task set, its rows and the projects that are not bundled into `config.out`."""
+    """Writes the task set, its rows and the projects that are not bundled into `config.out`.
+
+    With each task it keeps which of its tests a verdict can make fail. Raises SandboxError: a sandbox broke.
+    """
     folder = Path(config.out)
     for project in find_projects(config.projects):
         copy_into_taskset(project, folder)
     write_taskset(folder, result.tasks)
     write_rows(folder, result.tasks)
+    keep_falsifiable(folder, find_falsifiable(load_taskset(folder), config.sandbox, config.workers))
     return folder
 
 

@@ -7,6 +7,7 @@ patch is its reverse.
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 
 from pydantic import Field
@@ -23,6 +24,7 @@ from gumshoe.storage import read_bounded
 __all__ = ["CaseFile", "is_built_in", "load_case", "load_casebook"]
 
 ENTRYPOINT = ("python", "-m", "pytest", "-q")
+FALSIFIABLE = "falsifiable.json"
 MAX_PATCH_BYTES = 1 << 20
 
 
@@ -78,7 +80,15 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
         gold_patch=make_patch(sides),
         fail_to_pass=case.fail_to_pass,
         pass_to_pass=case.pass_to_pass,
+        falsifiable=_falsifiable(folder.parent).get(task.id),
     )
+
+
+@functools.cache
+def _falsifiable(folder: Path) -> dict[str, dict[str, tuple[int, ...]]]:
+    """`Oracle.falsifiable` by task, as `make casebook` has written it; nothing for cases of another folder."""
+    file = folder / FALSIFIABLE
+    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
 
 def _bug(patch_file: Path, repo: Path) -> dict[str, tuple[str | None, str | None]]:

@@ -95,18 +95,23 @@ def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
     assert len({task.tags["project"] for task, _ in casebook.tasks[:projects]}) == projects
 
 
-def test_the_gold_patch_gives_the_clean_file_back(casebook: SynthResult, tmp_path: Path) -> None:
-    write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
-    for task, oracle in itertools.islice(load_tasks(str(tmp_path / "set")), 30):
+@pytest.fixture(scope="module")
+def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The set on disk."""
+    folder = tmp_path_factory.mktemp("written") / "set"
+    return write_result(casebook, SynthConfig(out=str(folder), sandbox=LOCAL, workers=2))
+
+
+def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
+    for task, oracle in itertools.islice(load_tasks(str(written)), 30):
         buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
         for path, text in apply_patch(buggy, oracle.gold_patch).items():
             assert text == Path(str(task.workspace.path), path).read_text()
 
 
-def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: SynthResult, tmp_path: Path) -> None:
-    folder = write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
-    by_rows = load_tasks(f"swesmith:{folder / 'rows.jsonl'}")
-    by_set = load_tasks(str(folder))
+def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
+    by_rows = load_tasks(f"swesmith:{written / 'rows.jsonl'}")
+    by_set = load_tasks(str(written))
     for (row, told), (task, oracle) in zip(by_rows, by_set, strict=True):
         assert row.id == task.id.replace("/", ".")
         assert row.workspace == task.workspace
@@ -115,13 +120,15 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(casebook: SynthResult, tmp
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
     assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
     with pytest.raises(TaskError, match="only in the regime debug"):
-        load_tasks("swesmith", path=folder / "rows.jsonl", regime="issue")
+        load_tasks("swesmith", path=written / "rows.jsonl", regime="issue")
 
 
-def test_made_bugs_pass_the_check(casebook: SynthResult, tmp_path: Path) -> None:
-    write_result(casebook, SynthConfig(out=str(tmp_path / "set")))
-    sample = load_tasks(str(tmp_path / "set"), limit=8)
-    assert [result.problems for result in check_tasks(sample, LOCAL, workers=2)] == [()] * 8
+def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None:
+    sample = load_tasks(str(written), limit=8)
+    checked = list(check_tasks(sample, LOCAL, workers=2))
+    assert [result.problems for result in checked] == [()] * 8
+    assert [result.falsifiable for result in checked] == [oracle.falsifiable for _, oracle in sample]
+    assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
 
 
 def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
