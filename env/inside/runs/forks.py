@@ -118,6 +118,7 @@ def answer_of(work, wall_s):
             answer["cpu_s"] = fork.usage.ru_utime + fork.usage.ru_stime
             answer["wall_s"] = time.time() - fork.began
         return answer
+    assert fork.status is not None
     used_up = os.WIFSIGNALED(fork.status) and os.WTERMSIG(fork.status) in (signal.SIGPROF, signal.SIGXCPU)
     return {"status": "crashed" if in_time and not used_up else "timeout"}
 

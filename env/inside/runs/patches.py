@@ -106,6 +106,7 @@ class Functions:
     def source_of(self, path):
         """The clean source of a file, split into its functions. Read once."""
         if path not in self.sources:
+            assert self.clean is not None
             with open(os.path.join(self.clean, path), encoding="utf-8", newline="") as file:
                 self.sources[path] = self.read(path, file.read())
         return self.sources[path]
