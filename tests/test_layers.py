@@ -46,7 +46,7 @@ def skeleton(root: Path, tmp_path: Path) -> Path:
     shutil.copy(root / "pyproject.toml", tmp_path)
     shutil.copytree(root / "src", tmp_path / "src", symlinks=True, ignore=shutil.ignore_patterns("*.egg-info"))
     (tmp_path / "configs").mkdir()
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, "env/inside", "env/sandboxes", "env/workspace"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "__init__.py").touch()
     return tmp_path
