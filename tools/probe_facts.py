@@ -38,6 +38,7 @@ EXCEPTION = "__exception__"
 RETURNED = "__return__"
 MOST_CHARACTERS = 400
 """Of a value that a probe claims."""
+_HINT = '\nTo cite the last: {{"fact": {}}}'
 _BEGINNING = 20
 """Characters of a long value by which it is found in a text that cuts it."""
 _EVENTS = {"return": "return", "post-mortem": "failure"}
@@ -109,7 +110,8 @@ def all_facts(observations: Sequence[Numbered]) -> list[Fact]:
 def numbered_text(before: Sequence[Observation], observation: Observation) -> str:
     """The text of an observation with a number in front of each fact that it shows: `[f12] total = 5`.
 
-    Facts are numbered from 1 through all observations of an episode, so that a report can cite them.
+    Facts are numbered from 1 through all observations of an episode, so that a report can cite them. After a look
+    with the debugger, a last line spells out how, for small models that learn to copy it.
 
     Args:
         before: the earlier observations of the episode, in order.
@@ -125,12 +127,14 @@ def numbered_text(before: Sequence[Observation], observation: Observation) -> st
                 marks[place] = f"[f{number}] "
     for place in sorted(marks, reverse=True):
         text = text[:place] + marks[place] + text[place:]
+    if marks and observation.tool == "pdb":
+        text += _HINT.format(marks[max(marks)].strip("[f] "))
     return text
 
 
 def without_numbers(text: str) -> str:
     """The text as it was before `numbered_text` wrote numbers into it."""
-    return re.sub(r"\[f\d+\] ", "", text)
+    return re.sub(rf"\[f\d+\] |{re.escape(_HINT.format('N')).replace('N', r'[0-9]+')}", "", text)
 
 
 def _places_of(fact: Fact, text: str) -> Iterator[re.Match[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -104,14 +105,17 @@ def test_findings_are_confirmed_and_wrong_ones_sent_back_once(open_bench: Open, 
 def test_findings_cite_numbered_facts(open_bench: Open, shop: Path) -> None:
     bench = open_bench("bubblewrap", tools=TOOLS)
     history = explore(bench)
-    lines = [line for index, one in enumerate(history) for line in numbered_text(history[:index], one).splitlines()]
-    numbers = [re.findall(r"\[f(\d+)\] " + re.escape(line), "\n".join(lines))[-1] for line in CITED]
+    texts = [numbered_text(history[:index], one) for index, one in enumerate(history)]
+    shown = "\n".join(texts)
+    numbers = [re.findall(r"\[f(\d+)\] " + re.escape(line), shown)[-1] for line in CITED]
     cited: Any = [{"fact": f"f{number}"} for number in numbers]
     observation = bench.call("report", locations=PLACE, findings=cited)
     assert checks(observation) == [*CITED.values()]
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert [each.quote for each in pack.findings][1:3] == ["total = 6", "total = 4"]
-    assert [without_numbers(line) for line in lines] == [line for one in history for line in one.text.splitlines()]
+    assert [without_numbers(text) for text in texts] == [one.text for one in history]
+    last = re.findall(r"\[f(\d+)\]", texts[1])[-1]
+    assert json.loads(texts[1].splitlines()[-1].partition(": ")[2]) == {"fact": int(last)}
 
 
 @pytest.mark.parametrize("wrong", [{"fact": 4000}, {"fact": 0}, {"fact": "x"}, {"claim": "c"}, {"step": 0}])
