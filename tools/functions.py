@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gumshoe.env.inside.programs.project import FOREIGN, holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.tools.source import read_source
@@ -38,6 +37,9 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
 
     Raises ToolFailure: there is none, there are several, or the file cannot be read.
     """
+    # Here, because an import of gumshoe.env brings Gymnasium.
+    from gumshoe.env.inside.programs.project import holds_tests
+
     path, _, name = wanted.strip().removesuffix("()").rpartition(":")
     if not name:
         raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
@@ -92,6 +94,8 @@ def _in_workspace(workspace: Workspace, name: str) -> Iterator[Function]:
 
 
 def _is_own(path: str) -> bool:
+    from gumshoe.env.inside.programs.project import FOREIGN
+
     return not any(part in FOREIGN for part in path.split("/")[:-1])
 
 

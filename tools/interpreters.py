@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
-from gumshoe.env.inside.loading import PACKAGE
-
 __all__ = ["is_pytest", "our_plugin", "our_program", "python_words"]
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
@@ -39,9 +37,16 @@ def our_program(support: str, name: str) -> list[str]:
         support: the sandbox's support folder.
         name: of the program's module, such as `runs.whatif`.
     """
-    return [f"{support}/{PACKAGE}/__main__.py", name]
+    return [f"{support}/{_package()}/__main__.py", name]
 
 
 def our_plugin(name: str) -> str:
     """The option that has pytest load a module of `env/inside`, such as `runs.outcomes`."""
-    return f"-p {PACKAGE}.{name}"
+    return f"-p {_package()}.{name}"
+
+
+def _package() -> str:
+    # Here, because an import of gumshoe.env brings Gymnasium.
+    from gumshoe.env.inside.loading import PACKAGE
+
+    return PACKAGE

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import JsonValue, WithJsonSchema
 
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
@@ -69,6 +68,9 @@ class Experiment(BaseTool):
 
     def source(self, workspace: Workspace, path: str) -> str:
         """The text of a file of the code under test. Raises ToolFailure for a test."""
+        # Here, because an import of gumshoe.env brings Gymnasium.
+        from gumshoe.env.inside.programs.project import holds_tests
+
         text = workspace.read_text(path)
         if holds_tests(path):
             raise ToolFailure("bad_arguments", f"{path} is a test: {self.name} changes only the code under test")
