@@ -56,7 +56,9 @@ class _FindingArgument(BaseModel):
                 raise ToolFailure("bad_arguments", "a finding cites a fact by its number: fact is missing")
             return Finding(claim=self.claim, step=self.step, quote=self.quote)
         if self.fact > len(facts):
-            raise ToolFailure("bad_arguments", f"there is no fact f{self.fact}: the last is f{len(facts)}")
+            raise ToolFailure(
+                "bad_arguments", f"there is no fact f{self.fact}: {plural(len(facts), 'fact')} were shown"
+            )
         fact = facts[self.fact - 1]
         if fact.words:
             fact = fact.claiming(normal(fact.value.strip().partition("\n")[0]))
