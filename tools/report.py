@@ -56,9 +56,7 @@ class _FindingArgument(BaseModel):
                 raise ToolFailure("bad_arguments", "a finding cites a fact by its number: fact is missing")
             return Finding(claim=self.claim, step=self.step, quote=self.quote)
         if self.fact > len(facts):
-            raise ToolFailure(
-                "bad_arguments", f"there is no fact f{self.fact}: {plural(len(facts), 'fact')} were shown"
-            )
+            raise ToolFailure("bad_arguments", f"there is no fact f{self.fact}; facts shown so far: {len(facts)}")
         fact = facts[self.fact - 1]
         if fact.words:
             fact = fact.claiming(normal(fact.value.strip().partition("\n")[0]))
