@@ -28,6 +28,7 @@ __all__ = [
     "Fact",
     "Numbered",
     "all_facts",
+    "cited_fact",
     "normal",
     "numbered_text",
     "variant_of",
@@ -39,6 +40,8 @@ RETURNED = "__return__"
 MOST_CHARACTERS = 400
 """Of a value that a probe claims."""
 _HINT = '\nTo cite the last: {{"fact": {}}}'
+_LABELS = "FAILED |ERROR |> "
+"""What may stand between the number of a fact and the fact."""
 _BEGINNING = 20
 """Characters of a long value by which it is found in a text that cuts it."""
 _EVENTS = {"return": "return", "post-mortem": "failure"}
@@ -132,6 +135,19 @@ def numbered_text(before: Sequence[Observation], observation: Observation) -> st
     return text
 
 
+def cited_fact(text: str, words: str, *, whole: bool) -> int | None:
+    """The number of the last fact in a numbered text that begins with some words; None if there is none.
+
+    Args:
+        text: with the numbers that `numbered_text` gives.
+        words: what the fact begins with.
+        whole: whether the last of the words has to end there.
+    """
+    end = r"(?!\w)" if whole else ""
+    facts = re.findall(rf"\[f(\d+)\] (?:{_LABELS})?{re.escape(words)}{end}", text) if words else []
+    return int(facts[-1]) if facts else None
+
+
 def without_numbers(text: str) -> str:
     """The text as it was before `numbered_text` wrote numbers into it."""
     return re.sub(rf"\[f\d+\] |{re.escape(_HINT.format('N')).replace('N', r'[0-9]+')}", "", text)
@@ -141,7 +157,7 @@ def _places_of(fact: Fact, text: str) -> Iterator[re.Match[str]]:
     """Where a text shows a fact, or the beginning of one that was cut."""
     whole = fact.subject if fact.words or not fact.joint else f"{fact.subject}{fact.joint}{fact.value}"
     if whole:
-        for head in (r"(?:FAILED |ERROR |> |^\d+ )", r"(?<![\w.])"):
+        for head in (rf"(?:{_LABELS}|^\d+ )", r"(?<![\w.])"):
             yield from re.finditer(rf"{head}{re.escape(whole)}(?![\w.]*\w)", text, re.MULTILINE)
         if fact.joint and not fact.words:
             cut = f"{fact.subject}{fact.joint}{fact.value[:_BEGINNING]}"

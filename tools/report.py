@@ -133,7 +133,7 @@ class Report(ConfirmTwice):
         """
         if not locations:
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
-        facts = all_facts(list(enumerate(self.events.history)))
+        facts = all_facts(list(enumerate(self.events.history))) if findings else []
         named = [self._location(location) for location in locations]
         meant = {place.path: _meant(workspace, place.path) for place in named}
         pack = ContextPack(
@@ -156,9 +156,9 @@ class Report(ConfirmTwice):
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
-        history = list(enumerate(self.events.history))
-        probed = [one if one.probe else with_probes([one], history)[0] for one in pack.findings]
-        findings = check_findings(workspace, probed)
+        quoted = [one for one in pack.findings if one.probe is None]
+        derived = iter(with_probes(quoted, list(enumerate(self.events.history))) if quoted else ())
+        findings = check_findings(workspace, [one if one.probe else next(derived) for one in pack.findings])
         wrong = [
             f"finding {number} is contradicted: {_describe_check(finding)}"
             for number, finding in enumerate(findings, start=1)

@@ -15,6 +15,7 @@ from pydantic import JsonValue
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
 from gumshoe.tools.outcomes import SHOW_OUTCOMES
+from gumshoe.tools.probe_facts import cited_fact
 from gumshoe.tools.text import indentation
 from gumshoe.tools.tracebacks import doctest_place
 
@@ -185,10 +186,9 @@ def _cited(finding: Finding, shown: str) -> dict[str, JsonValue]:
     Observations cut long values in the middle: their beginning will do.
     """
     quote = finding.quote
-    end = r"(?!\w)" if len(quote) <= MAX_QUOTE else ""
-    facts = re.findall(rf"\[f(\d+)\] (?:FAILED |ERROR |> )?{re.escape(quote[:MAX_QUOTE])}{end}", shown) if quote else []
-    if facts:
-        return {"fact": int(facts[-1]), "claim": finding.claim}
+    fact = cited_fact(shown, quote[:MAX_QUOTE], whole=len(quote) <= MAX_QUOTE)
+    if fact is not None:
+        return {"fact": fact, "claim": finding.claim}
     return {"claim": finding.claim, "step": finding.step, "quote": quote}
 
 

@@ -71,7 +71,7 @@ class VaryPolicy:
             why = f"What are the values at line {place['start']}?"
             return _seek(turn, why, "pdb", {"command": stop_command(place)})
         best = next(iter(helpful(varied.data.get("variants", ()))), None)
-        if best is not None and (best["path"], best["line"]) not in _lines_of(place):
+        if best is not None and not _holds(place, best):
             best = None
         pack = _pack(outputs, listed, place, varied, best)
         seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
@@ -93,8 +93,8 @@ def _failing(outputs: Sequence[ToolOutput]) -> str:
     return f"Which functions do the runs of {where} share?"
 
 
-def _lines_of(place: Mapping[str, Any]) -> list[tuple[str, int]]:
-    return [(place["path"], line) for line in range(place["start"], place["end"] + 1)]
+def _holds(place: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
+    return place["path"] == change["path"] and place["start"] <= change["line"] <= place["end"]
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
