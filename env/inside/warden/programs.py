@@ -4,7 +4,7 @@ import errno
 import socket
 
 from .jobs import LAUNCH_S, SERVER_START_S, ForkedJob, Job, Launcher, TestServer
-from .system import kill_descendants
+from .system import kill_descendants, wait_until_gone
 
 
 class Programs:
@@ -119,6 +119,8 @@ class Programs:
     def clean_up_after(self, job):
         """Kills what a program's supervisor leaves behind if it was killed itself or cannot become a subreaper."""
         if job.orphaned and not isinstance(job, ForkedJob):  # The test server's supervisor kills what those leave.
+            # Until the kernel has ended the supervisor, what it leaves is still below the launcher.
+            wait_until_gone(job.supervisor)
             self.kill_strays()
         if not self.adopts_orphans:
             self.kill_strays()

@@ -147,6 +147,7 @@ _lists_children = os.path.exists("/proc/self/task/{}/children".format(os.getpid(
 CHUNK = 1 << 16
 CLOSED = -1
 GRACE_S = 5.0
+PAUSE_S = 0.005
 KILLED = 128 + signal.SIGKILL
 
 
@@ -218,6 +219,13 @@ def _reap_all(doomed, me, spare):
             return False
         for pid in mine:
             os.waitpid(pid, 0)
+
+
+def wait_until_gone(pid):
+    """Waits until a killed process, which its parent need not reap, has ended; at most for the time of grace."""
+    deadline = time.monotonic() + GRACE_S
+    while os.path.exists("/proc/{}".format(pid)) and time.monotonic() < deadline:
+        time.sleep(PAUSE_S)
 
 
 def send_signal(pid, number):
