@@ -15,7 +15,7 @@ from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_fra
 
 __all__ = ["Eval", "as_data", "describe", "with_frames"]
 
-_DETAILED = 4
+_DETAILED = 2
 _NAMED = 15
 _MESSAGE_LINES = 8
 _FRAMES = 4

@@ -64,7 +64,7 @@ class Link:
             self.facts: Mapping[str, Any] = {**self.configure(), "image_digest": backend.image_digest}
         except OSError as error:
             self._release()
-            raise SandboxError(f"the sandbox's folders cannot be made: {error.strerror} ({error.filename})") from None
+            raise SandboxError(f"the sandbox's folders cannot be made: {error}") from None
         except BaseException:
             self._release()
             raise

@@ -46,6 +46,10 @@ downloads SmolLM2-135M-Instruct and uses it.
 """
 
 
+END_S = 5.0
+"""How long a stage may take to end by itself after Ctrl-C."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """One command of the loop: what it is for, its arguments, and its overrides in the short form."""
@@ -193,18 +197,30 @@ def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: 
         Live(console=console, get_renderable=line, auto_refresh=console.is_terminal, transient=True),
     ):
         assert process.stdout is not None
-        for output in process.stdout:
-            record.write(output)
-            text = plain_text(output.rstrip("\n"))
-            if text.strip():
-                printed.append(text.strip())
-            if not console.is_terminal:
-                console.print(Text(text), soft_wrap=True)
+        try:
+            for output in process.stdout:
+                record.write(output)
+                text = plain_text(output.rstrip("\n"))
+                if text.strip():
+                    printed.append(text.strip())
+                if not console.is_terminal:
+                    console.print(Text(text), soft_wrap=True)
+        except KeyboardInterrupt:
+            _end(process)
+            raise
     if process.returncode:
         if console.is_terminal:
             console.print(Text("\n".join(printed[-LAST_LINES:])))
         raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", process.returncode)
     console.print(line(), soft_wrap=True)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends a stage, unless Ctrl-C in a terminal has reached it, too."""
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.terminate()
 
 
 def _clock(seconds: float) -> str:

@@ -67,6 +67,10 @@ def load_rows(
         and not {"prompt", "completion"} <= set(rows.column_names)
     ):
         raise DatasetError(f"dataset {folder} has no column messages (nor prompt and completion): it has {known}")
+    if "id" in rows.column_names:
+        # Episodes end in any order; the same ones make the same model.
+        ids = list(rows["id"])
+        rows = rows.select(sorted(range(len(ids)), key=ids.__getitem__))
     return rows if limit is None else rows.select(range(min(limit, len(rows))))
 
 
