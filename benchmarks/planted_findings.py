@@ -22,7 +22,7 @@ from pathlib import Path
 
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import ContextPack, Finding, StopProbe
-from gumshoe.tools.probe_facts import EXCEPTION
+from gumshoe.tools.evidence.facts import EXCEPTION
 
 OTHER = {"True": "False", "False": "True", "None": "0"}
 

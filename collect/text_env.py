@@ -21,7 +21,7 @@ from gumshoe.env.spaces import MAX_TEXT, AnyText
 from gumshoe.errors import SandboxError
 from gumshoe.records import Completion, Observation, StopReason
 from gumshoe.text import escape
-from gumshoe.tools.text_calls import describe_tools
+from gumshoe.tools.calls.parsing import describe_tools
 
 __all__ = ["TextWrapper"]
 

@@ -43,8 +43,8 @@ from gumshoe.records import (
     ToolSchema,
 )
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.registry import DEBUG_TOOLS, make_toolbox, with_reproduce
-from gumshoe.tools.submit import STILL_FAILS
+from gumshoe.tools.report import STILL_FAILS
+from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
 __all__ = ["DebugEnv", "EnvironmentInfo"]
 
@@ -99,7 +99,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     Args:
         task: what to debug.
         oracle: names the tests that decide; without it, those of the original repository do.
-        tools: the tools in use, or their names; default `DEBUG_TOOLS` of `gumshoe.tools.registry`, and `reproduce` in
+        tools: the tools in use, or their names; default `DEBUG_TOOLS` of `gumshoe.tools.toolbox`, and `reproduce` in
             the regime `issue`. The tools of an MCP server (`mcp:COMMAND`) come after the others, and into
             `action_space` with the first `reset`.
         sandbox: which sandbox, and its limits.

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from posixpath import basename
 
 from gumshoe.protocols import Sandbox
-from gumshoe.tools.interpreters import is_pytest, python_words
+from gumshoe.tools.runs.interpreters import is_pytest, python_words
 
 __all__ = ["behind_tox", "let_through"]
 

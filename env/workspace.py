@@ -15,8 +15,8 @@ from gumshoe.env.tox import behind_tox, let_through
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, ExecResult, Match, Reproduction, Task, TestOutcome, TestRun
-from gumshoe.tools.interpreters import our_plugin
-from gumshoe.tools.outcomes import NO_TRACEBACKS, pytest_options, read_outcomes
+from gumshoe.tools.runs.interpreters import our_plugin
+from gumshoe.tools.runs.scripts import NO_TRACEBACKS, pytest_options, read_outcomes
 
 __all__ = ["Workspace"]
 

@@ -21,7 +21,7 @@ from gumshoe.eval.scoring import make_results
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.eval.swebench.official import grade_officially, with_official, write_all_predictions
 from gumshoe.storage import write_atomic, write_jsonl
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -153,7 +153,7 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
 def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
     from gumshoe.errors import ConfigError
     from gumshoe.eval.scorers import load_scorers
-    from gumshoe.tools.registry import make_tools
+    from gumshoe.tools.toolbox import make_tools
 
     code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
     (examples / f"counting_{what}.py").write_text(code, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gumshoe.tools.base import BaseTool, FunctionTool, tool
-from gumshoe.tools.registry import make_tools, tool_names
-from gumshoe.tools.toolbox import Toolbox
+from gumshoe.tools.toolbox import Toolbox, make_tools, tool_names
 
 __all__ = ["BaseTool", "FunctionTool", "Toolbox", "make_tools", "tool", "tool_names"]

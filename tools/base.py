@@ -28,10 +28,12 @@ from pydantic import JsonValue
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
-from gumshoe.tools.schema import CallSignature, read_signature
-from gumshoe.tools.text import TEXT_LIMIT
+from gumshoe.tools.calls.schema import CallSignature, read_signature
 
-__all__ = ["BaseTool", "ConfirmTwice", "FunctionTool", "ToolEvents", "tool"]
+__all__ = ["TEXT_LIMIT", "BaseTool", "ConfirmTwice", "FunctionTool", "ToolEvents", "tool"]
+
+TEXT_LIMIT = 8000
+"""Characters of an observation's text; what is longer loses its middle."""
 
 
 _known_signature = functools.lru_cache(maxsize=256)(read_signature)

@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
 from gumshoe.records import Observation, SessionReply
+from gumshoe.text import cut, plain_text
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.text import cut, plain_text
 
 __all__ = ["Bash"]
 

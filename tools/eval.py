@@ -1,4 +1,4 @@
-"""`eval`: run the tests."""
+"""`eval`: run the tests. `reproduce`: write a small test from the issue, which all tools then run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from collections.abc import Sequence
 
 from pydantic import JsonValue
 
+from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import DebugFrame, Decision, Observation, TestOutcome, TestRun
+from gumshoe.records import DebugFrame, Decision, Observation, Reproduction, TestOutcome, TestRun
+from gumshoe.text import cut, cut_line, plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.text import cut, cut_line
-from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_frames
+from gumshoe.tools.runs.interpreters import is_pytest, syntax_error
+from gumshoe.tools.runs.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
+from gumshoe.tools.runs.tracebacks import describe_frame, printed_frames, with_frames
 
-__all__ = ["Eval", "as_data", "describe", "with_frames"]
+__all__ = ["SHOW_OUTCOMES", "Eval", "Reproduce", "as_data", "describe"]
 
+SHOW_OUTCOMES = ("eval", "reproduce")
+"""The tools that show the outcome of each test."""
 _DETAILED = 2
 _NAMED = 15
 _MESSAGE_LINES = 8
@@ -22,6 +27,16 @@ _FRAMES = 4
 _OUTPUT_LIMIT = 1500
 _ORDER = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
 _TITLES = {"failed": "FAILED", "error": "ERROR"}
+_MOST_BYTES = 32 << 10
+_OWN_FAULTS = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "IndentationError", "fixture '")
+"""How messages begin which, raised by the test's own lines, say that the test is wrong."""
+_REPRODUCTION_TITLES = {
+    "reproduced": "reproduced: {}. Check that this is what the issue says",
+    "passes": "not reproduced: the test passes",
+    "error": "not reproduced: the test itself is wrong, see below",
+    "no_test": "not reproduced: no test was run, see below. Tests are functions whose names begin with test_",
+    "timed_out": "stopped: the test runs too long. If the issue is that something never ends, this is it",
+}
 
 
 class Eval(BaseTool):
@@ -40,19 +55,6 @@ class Eval(BaseTool):
             frames = printed_frames(run.result.output, workspace.sandbox.root)
             data |= {"output": _output(run), "frames": [_frame_data(frame) for frame in frames]}
         return self.observe(describe(run), data, truncated=run.result.truncated)
-
-
-def with_frames(run: TestRun, workspace: Workspace) -> TestRun:
-    """The run, with the frames of each failure that a runner printed."""
-    return run.model_copy(update={"outcomes": tuple(_with_frames(each, workspace) for each in run.outcomes)})
-
-
-def _with_frames(outcome: TestOutcome, workspace: Workspace) -> TestOutcome:
-    """The outcome of a runner that printed a traceback, with its frames apart from the exception."""
-    frames = outcome.frames or printed_frames(outcome.message, workspace.sandbox.root)
-    if not frames or outcome.frames:
-        return outcome
-    return outcome.model_copy(update={"message": exception_text(outcome.message), "frames": frames})
 
 
 def as_data(run: TestRun) -> dict[str, JsonValue]:
@@ -115,3 +117,83 @@ def _failure(outcome: TestOutcome) -> Sequence[str]:
 def shown_frames(frames: Sequence[DebugFrame]) -> Sequence[DebugFrame]:
     """The first frame, which is the test's, and the innermost ones."""
     return frames if len(frames) <= _FRAMES else [frames[0], *frames[-_FRAMES + 1 :]]
+
+
+class Reproduce(BaseTool):
+    """Writes the test beside the project's own ones and runs it. It is kept out of the patch; the next one replaces it.
+
+    `Observation.data` holds `status` (`reproduced`, `passes`, `error`, `no_test` or `timed_out`), `path`, and what
+    `eval` says of the run.
+    """
+
+    name = "reproduce"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._plan: Reproduction | None = None
+
+    def run(self, workspace: Workspace, code: str) -> Observation:
+        """Write a small test of the issue and run it. From then on all tools run it. It is not part of the patch.
+
+        Args:
+            code: whole Python file with functions test_...: one that fails as the issue says, perhaps one like it that
+                passes
+        """
+        _check(workspace, code)
+        plan = self._plan = self._plan or plan_reproduction(workspace)
+        text = code if code.endswith("\n") else f"{code}\n"
+        texts = dict.fromkeys(plan.files, "") | {
+            plan.path: text if is_pytest(plan.entrypoint) else text + FUNCTIONS_AS_TESTS
+        }
+        for edit in workspace.write_reproduction(plan, texts):
+            self.events.on_edit(edit, workspace)
+        run = run_reproduction(workspace)
+        self.events.on_eval(run, workspace)
+        status = _status(run, plan.path)
+        lines = [f"{_REPRODUCTION_TITLES[status].format(_failing(run))} ({plan.path})", describe(run)]
+        data = {**as_data(run), "status": status, "path": plan.path}
+        return self.observe("\n".join(lines), data, truncated=run.result.truncated)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets where the test lay."""
+        self._plan = None
+
+    def snapshot(self, workspace: Workspace) -> object:
+        """The reproduction; its files are part of the workspace's snapshot."""
+        return workspace.reproduction
+
+    def restore(self, state: Reproduction | None, workspace: Workspace) -> None:
+        """As it was."""
+        workspace.reproduction = state
+
+
+def _check(workspace: Workspace, code: str) -> None:
+    """Raises ToolFailure for code that cannot be run."""
+    if not code.strip():
+        raise ToolFailure("bad_arguments", "code is empty: give the whole test file")
+    size = len(code.encode("utf-8", "surrogatepass"))
+    if size > _MOST_BYTES:
+        raise ToolFailure("too_long", f"the test has {size} bytes of {_MOST_BYTES}: make it smaller")
+    problem = syntax_error(workspace, code)
+    if problem is not None:
+        raise ToolFailure("syntax_error", f"code is not Python: {problem}. Nothing was written")
+
+
+def _status(run: TestRun, path: str) -> str:
+    broken = [outcome for outcome in run.outcomes if outcome.outcome in ("failed", "error")]
+    if run.result.timed_out:
+        return "timed_out"
+    if broken:
+        return "error" if all(_is_own_fault(outcome, path) for outcome in broken) else "reproduced"
+    return "passes" if any(outcome.outcome in ("passed", "xpassed") for outcome in run.outcomes) else "no_test"
+
+
+def _is_own_fault(outcome: TestOutcome, path: str) -> bool:
+    """Whether the test is wrong, and not the project: a missing name or module, raised by the test's own lines."""
+    raised_here = not outcome.frames or outcome.frames[-1].path == path
+    return raised_here and any(line.strip().startswith(_OWN_FAULTS) for line in outcome.message.splitlines())
+
+
+def _failing(run: TestRun) -> str:
+    broken = sum(outcome.outcome in ("failed", "error") for outcome in run.outcomes)
+    return f"{broken} of {plural(len(run.outcomes), 'test')} {'fails' if broken == 1 else 'fail'}"

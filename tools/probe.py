@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome, WhatIfProbe
+from gumshoe.text import cut_line
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.probe_checks import ProbeReading, describe_place, is_then, run_probes
-from gumshoe.tools.text import cut_line
+from gumshoe.tools.evidence.checks import ProbeReading, describe_place, is_then, run_probes
 
 __all__ = ["MOST_AT_ONCE", "ProbeTool"]
 

@@ -1,4 +1,4 @@
-"""`report`: the seeker reports what it found."""
+"""How an episode ends: the seeker reports what it found (`report`), a debugger hands in its patch (`submit`)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
+from gumshoe.text import plural
 from gumshoe.tools.base import ConfirmTwice
-from gumshoe.tools.probe_checks import check_findings, describe_place
-from gumshoe.tools.probe_facts import Fact, all_facts, normal
-from gumshoe.tools.probes import with_probes
-from gumshoe.tools.reproductions import reproduction_text
-from gumshoe.tools.text import plural
+from gumshoe.tools.eval import as_data, describe
+from gumshoe.tools.evidence.checks import check_findings, describe_place
+from gumshoe.tools.evidence.facts import Fact, all_facts, normal
+from gumshoe.tools.evidence.probes import with_probes
+from gumshoe.tools.runs.reproductions import reproduction_text, run_reproduction
 
-__all__ = ["PACK_TOKENS", "Report", "pack_tokens"]
+__all__ = ["PACK_TOKENS", "STILL_FAILS", "Report", "Submit", "pack_tokens"]
 
 PACK_TOKENS = 2000
 """Tokens a pack may have, counted as `pack_tokens` does."""
@@ -208,3 +209,32 @@ def _describe_check(finding: Finding) -> str:
 def pack_tokens(pack: ContextPack) -> int:
     """About how many tokens the pack costs its reader: its JSON at four characters a token."""
     return -(-len(pack.model_dump_json(exclude_defaults=True)) // _CHARACTERS_PER_TOKEN)
+
+
+STILL_FAILS = "still_fails"
+"""The kind of failure of a patch that is sent back."""
+
+
+class Submit(ConfirmTwice):
+    """Says that the agent is done. The environment ends the episode and judges it.
+
+    Where the agent has reproduced an issue, that test is run first, and a patch with which it fails is sent back once.
+    """
+
+    name = "submit"
+    decision = Decision.SUBMIT
+
+    def run(self, workspace: Workspace) -> Observation:
+        """Hand in the repaired code. Ends the episode."""
+        workspace.patch()  # One that is too large is refused while the agent can still do something about it.
+        edited: list[JsonValue] = [*sorted({edit.path for edit in workspace.edits})]
+        data: dict[str, JsonValue] = {"submitted": True, "edited": edited}
+        if workspace.reproduction is None:
+            return self.observe("submitted", data)
+        run = run_reproduction(workspace)
+        self.events.on_eval(run, workspace)
+        if not run.passed:
+            again = "Repair the code or the test, or submit again to hand it in unchanged."
+            self.send_back_once(STILL_FAILS, f"your test does not pass yet: {describe(run)}\n{again}")
+        passes = "passes" if run.passed else "does not pass"
+        return self.observe(f"submitted; your test {passes}", {**data, "reproduction": as_data(run)})

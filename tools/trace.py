@@ -7,12 +7,12 @@
 - `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
 - `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
   latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
-  yields, yielded` (see `trace_calls.TracedCall`), with `comparison`: None, or how it differs from
-  `passing[comparison["passing"]]` (`trace_compare.CallComparison`: `arguments, value, branch, result`), and
+  yields, yielded` (see `tracing.calls.TracedCall`), with `comparison`: None, or how it differs from
+  `passing[comparison["passing"]]` (`tracing.compare.CallComparison`: `arguments, value, branch, result`), and
   `like_passing`: whether some passing test has a call that is equal in arguments, lines and result;
 - `passing`: calls in passing tests, those that comparisons name first;
-- `differences`: what only failing and only passing tests have (`trace_compare.Differences`: `arguments, results, lines,
-  branches`, each a pair).
+- `differences`: what only failing and only passing tests have (`tracing.compare.Differences`: `arguments, results,
+  lines, branches`, each a pair).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.functions import Function, find_function
-from gumshoe.tools.scripts import read_written, run_script, script_folder
-from gumshoe.tools.trace_calls import Trace, TracedCall, merge, read_trace
-from gumshoe.tools.trace_compare import CallComparison, compare, summarize
-from gumshoe.tools.trace_text import describe_trace
+from gumshoe.tools.code.functions import Function, find_function
+from gumshoe.tools.runs.scripts import read_written, run_script, script_folder
+from gumshoe.tools.tracing.calls import Trace, TracedCall, merge, read_trace
+from gumshoe.tools.tracing.compare import CallComparison, compare, summarize
+from gumshoe.tools.tracing.describe import describe_trace
 
 __all__ = ["TraceFunction"]
 

@@ -16,11 +16,11 @@ from pydantic import JsonValue
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
-from gumshoe.tools.forked_runs import ForkedRuns, KnownRun, Variant, run_forked
-from gumshoe.tools.small_changes import WhatifChange, changes_at
-from gumshoe.tools.statements import statements_in
+from gumshoe.text import plural
+from gumshoe.tools.code.small_changes import WhatifChange, changes_at
+from gumshoe.tools.code.statements import statements_in
+from gumshoe.tools.runs.forked_runs import ForkedRuns, KnownRun, Variant, run_forked
 from gumshoe.tools.suspects import shown_suspects
-from gumshoe.tools.text import plural
 from gumshoe.tools.whatif import (
     MOST_VARIANTS,
     Effect,

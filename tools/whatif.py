@@ -14,9 +14,9 @@ from pydantic import JsonValue, WithJsonSchema
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
+from gumshoe.text import cut_line, plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
-from gumshoe.tools.text import cut_line, plural
+from gumshoe.tools.runs.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
 
 __all__ = [
     "MOST_VARIANTS",

@@ -26,7 +26,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Trajectory
 from gumshoe.standard_streams import print_text
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["configure", "run"]
 

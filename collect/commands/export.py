@@ -10,7 +10,7 @@ from pathlib import Path
 from gumshoe.collect.commands.status import unfinished_trees
 from gumshoe.collect.data.export.export import DEFAULT_VIEWS, VIEWS, export_runs
 from gumshoe.collect.data.export.trees import TREE_VIEWS
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["configure", "run"]
 

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.console import Console
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.debug_env import DebugEnv
-    from gumshoe.tools.registry import tool_names
+    from gumshoe.tools.toolbox import tool_names
 
     wanted = tool_names() if arguments.tools is None else arguments.tools.split(",")
     names = [name.strip() for name in wanted if name.strip()]

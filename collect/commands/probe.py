@@ -129,7 +129,7 @@ def _show(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:
     from rich.text import Text
 
     from gumshoe.console import Console
-    from gumshoe.tools.probe_checks import describe_place
+    from gumshoe.tools.evidence.checks import describe_place
 
     table = Table("", Column("finding", overflow="fold"), Column("probe", overflow="fold"), "result", "tells", "note")
     for number, finding in enumerate(pack.findings, start=1):

@@ -14,10 +14,10 @@ from pydantic import JsonValue
 
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Finding, Location
-from gumshoe.tools.outcomes import SHOW_OUTCOMES
-from gumshoe.tools.probe_facts import cited_fact
-from gumshoe.tools.text import indentation
-from gumshoe.tools.tracebacks import doctest_place
+from gumshoe.text import indentation
+from gumshoe.tools.eval import SHOW_OUTCOMES
+from gumshoe.tools.evidence.facts import cited_fact
+from gumshoe.tools.runs.tracebacks import doctest_place
 
 __all__ = [
     "MAX_QUOTE",

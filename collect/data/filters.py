@@ -42,7 +42,7 @@ from gumshoe.collect.packs import grounded_share, observation_texts, quoted_shar
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl, read_records
-from gumshoe.tools.registry import decisions_of
+from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
 

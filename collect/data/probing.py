@@ -8,8 +8,8 @@ from gumshoe.collect.episode.tool_output import outputs_of_steps, reproduction_o
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.records import ContextPack, Finding, Step, Task, ToolCall
-from gumshoe.tools.probe_checks import check_findings
-from gumshoe.tools.probes import with_probes
+from gumshoe.tools.evidence.checks import check_findings
+from gumshoe.tools.evidence.probes import with_probes
 
 __all__ = ["check_pack"]
 

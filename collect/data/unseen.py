@@ -26,9 +26,9 @@ from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, shown_code
 from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json
-from gumshoe.tools.probe_facts import normal, without_numbers
-from gumshoe.tools.registry import decisions_of
+from gumshoe.tools.evidence.facts import normal, without_numbers
 from gumshoe.tools.suspects import shown_suspects
+from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Unseen", "unseen"]
 

@@ -21,7 +21,7 @@ from typing import Literal
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import Message, Task, ToolSchema
-from gumshoe.tools.registry import DEBUG_TOOLS, make_toolbox, with_reproduce
+from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
 __all__ = ["Agent", "Regime", "make_agent", "nudge"]
 

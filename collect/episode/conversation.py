@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
-from gumshoe.tools.text_calls import describe_tools, render_text_calls, split_text_calls
+from gumshoe.tools.calls.parsing import describe_tools, render_text_calls, split_text_calls
 
 __all__ = [
     "as_native_chat",

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from gumshoe.records import Completion, Decision, ToolCall
-from gumshoe.tools.text import cut_line
+from gumshoe.text import cut_line
 
 __all__ = ["ParsedDecision", "describe_turn", "format_decision", "parse_decision", "turn_with_call"]
 

@@ -43,7 +43,7 @@ from gumshoe.records import (
     ToolSchema,
     Usage,
 )
-from gumshoe.tools.text_calls import bare_name
+from gumshoe.tools.calls.parsing import bare_name
 
 __all__ = ["NOT_RUN", "AnyEnv", "Episode", "EpisodeSnapshot", "MakeEnv", "Perform", "Request", "StepResult"]
 

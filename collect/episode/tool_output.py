@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.records import Message, Observation, Step, ToolCall
-from gumshoe.tools.probe_facts import numbered_text
+from gumshoe.tools.evidence.facts import numbered_text
 
 __all__ = [
     "ToolOutput",

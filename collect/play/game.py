@@ -18,7 +18,7 @@ from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
 from gumshoe.text import visible
-from gumshoe.tools.typed_calls import line_parameter, parse_command
+from gumshoe.tools.calls.command_line import line_parameter, parse_command
 
 __all__ = ["WORDS", "Game", "patch_text", "shown"]
 

@@ -13,7 +13,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 
 from gumshoe.records import ToolSchema
-from gumshoe.tools.typed_calls import line_parameter
+from gumshoe.tools.calls.command_line import line_parameter
 
 __all__ = ["DEBUGGER_COMMANDS", "LineInput", "PipeInput", "Suggestion", "TerminalInput", "suggestions"]
 

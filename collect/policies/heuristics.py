@@ -12,8 +12,8 @@ from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolSchema
+from gumshoe.tools.runs.tracebacks import describe_frame
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
-from gumshoe.tools.tracebacks import describe_frame
 
 __all__ = ["SUSPECT", "TRACEBACK", "Heuristic", "last_frame"]
 

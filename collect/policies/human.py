@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import IO
 
 from gumshoe.records import Completion, Message, ToolSchema
-from gumshoe.tools.typed_calls import parse_command
+from gumshoe.tools.calls.command_line import parse_command
 
 __all__ = ["HumanPolicy", "read_line"]
 

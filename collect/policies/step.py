@@ -10,7 +10,7 @@ from gumshoe.collect.policies.human import HumanPolicy, read_line
 from gumshoe.collect.policies.registry import close_policy
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema
-from gumshoe.tools.typed_calls import parse_command
+from gumshoe.tools.calls.command_line import parse_command
 
 __all__ = ["StepPolicy"]
 

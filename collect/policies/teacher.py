@@ -26,9 +26,9 @@ from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, wind
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
-from gumshoe.tools.small_changes import changes_at
-from gumshoe.tools.statements import Statement
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
+from gumshoe.tools.code.small_changes import changes_at
+from gumshoe.tools.code.statements import Statement
 
 __all__ = ["TeacherPolicy"]
 

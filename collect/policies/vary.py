@@ -16,7 +16,7 @@ from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
-from gumshoe.tools.spans import MODULE
+from gumshoe.tools.code.functions import MODULE
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.vary import helpful, stop_command
 from gumshoe.tools.whatif import Effect, describe_change, describe_effect, effect_of

@@ -34,7 +34,7 @@ from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
-from gumshoe.tools.spans import Span, innermost, spans
+from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.suspects import Suspect, follow, functions_of, rank
 
 __all__ = ["check_package", "difficulty_of", "rate_package"]

@@ -21,7 +21,7 @@ from gumshoe.env.bugs.candidates import Bug, CodePosition, changed_lines
 from gumshoe.env.bugs.operators.source import ParsedFile
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
-from gumshoe.tools.spans import MODULE, enclosing, spans
+from gumshoe.tools.code.functions import MODULE, enclosing, spans
 
 __all__ = ["HISTORY", "history_bugs", "offered_names", "run_git", "unknown_names"]
 

@@ -26,7 +26,7 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import parse_json
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = [
     "CandidateVerdict",

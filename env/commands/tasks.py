@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.standard_streams import print_json
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.env.verifier.check import CheckResult

@@ -14,7 +14,7 @@ from gumshoe.env.sandboxes.replies import text_of
 from gumshoe.env.sandboxes.session import WardenSession
 from gumshoe.errors import SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match
-from gumshoe.tools.interpreters import our_program, python_words
+from gumshoe.tools.runs.interpreters import our_program, python_words
 
 __all__ = ["WardenSandbox"]
 

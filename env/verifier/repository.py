@@ -25,8 +25,8 @@ from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
-from gumshoe.tools.interpreters import our_plugin, our_program
-from gumshoe.tools.outcomes import pytest_options, read_outcomes
+from gumshoe.tools.runs.interpreters import our_plugin, our_program
+from gumshoe.tools.runs.scripts import pytest_options, read_outcomes
 
 __all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.eval.view.library import Library

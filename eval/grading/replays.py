@@ -17,7 +17,7 @@ from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Decision, Finding, Step, Task, ToolCall, Trajectory
-from gumshoe.tools.registry import decisions_of
+from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Recorded", "Replays", "replayed_share"]
 

@@ -9,7 +9,7 @@ from gumshoe.collect.policy_config import InvestigatorConfig, PolicyConfig
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Decision
-from gumshoe.tools.registry import decisions_of
+from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["McpConfig"]
 

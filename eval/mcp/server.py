@@ -21,7 +21,7 @@ from gumshoe.protocols import Tool
 from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.schema import read_signature
+from gumshoe.tools.calls.schema import read_signature
 
 __all__ = ["INVESTIGATE", "make_server"]
 

@@ -24,7 +24,7 @@ from gumshoe.eval.results.metrics import (
     shown_groups,
     write_cell,
 )
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["print_table", "repair_tables", "seeker_tables"]
 

@@ -11,7 +11,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle, Score, Trajectory
-from gumshoe.tools.spans import MODULE, Span, enclosing
+from gumshoe.tools.code.functions import MODULE, Span, enclosing
 
 __all__ = [
     "Gold",

@@ -19,7 +19,7 @@ from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.localization import clean_path, locations_of
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
-from gumshoe.tools.spans import Span, spans
+from gumshoe.tools.code.functions import Span, spans
 
 __all__ = ["ACC", "Acc", "RankLevel", "Ranked", "Rankings", "acc_at", "edited_functions"]
 

@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
-from gumshoe.tools.spans import Span, spans
+from gumshoe.tools.code.functions import Span, spans
 
 __all__ = ["Sources", "check_sources", "fetch_sources"]
 

@@ -17,7 +17,7 @@ from openai.types.chat import ChatCompletion
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import ServeError
 from gumshoe.records import Message, ToolCall, ToolSchema
-from gumshoe.tools.text_calls import TAG
+from gumshoe.tools.calls.parsing import TAG
 
 __all__ = ["ASK", "CheckItem", "check_server"]
 

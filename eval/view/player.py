@@ -10,7 +10,7 @@ from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.packs import is_quoted, observation_texts
 from gumshoe.eval.scorers.localization import changed_lines, clean_path
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
-from gumshoe.tools.probe_checks import describe_place
+from gumshoe.tools.evidence.checks import describe_place
 
 __all__ = ["cap", "code_of", "player_of"]
 

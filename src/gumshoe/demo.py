@@ -174,7 +174,7 @@ def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: 
     from rich.live import Live
     from rich.text import Text
 
-    from gumshoe.tools.text import plain_text
+    from gumshoe.text import plain_text
 
     words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
     console.print(f"\n[{number}/5] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)

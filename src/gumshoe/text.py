@@ -10,6 +10,9 @@ tokenizer. What a model writes is unescaped before it is used. Training escapes 
 is what is served. The tokens of common templates are known by their form: ChatML, Llama, Mistral, Gemma, DeepSeek, Phi,
 Granite, Cohere, and the tokens for code of StarCoder and SmolLM2. Training refuses a row with any other control token
 of its tokenizer.
+
+Text for models and people is cut to a length, stripped of what only a terminal reads, and searched for
+fences of Markdown.
 """
 
 from __future__ import annotations
@@ -23,12 +26,18 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
 __all__ = [
+    "FENCE",
     "clean",
     "clean_json",
+    "cut",
+    "cut_line",
     "escape",
     "escape_chat",
     "escape_json",
+    "indentation",
     "may_hold_surrogates",
+    "plain_text",
+    "plural",
     "unescape",
     "unescape_json",
     "visible",
@@ -56,6 +65,13 @@ _TOKENS = rf"<(?={{joiner}}(?:{_ANGLED}))|\[(?={{joiner}}(?:{_SQUARE}))"
 _TAGS = rf"{_TOKENS}|<(?={{joiner}}{_TAG})"
 _ESCAPE, _ESCAPE_TAGS = (re.compile(pattern.replace("{joiner}", "")) for pattern in (_TOKENS, _TAGS))
 _UNESCAPE = re.compile(f"({_TAGS.replace('{joiner}', JOINER)}){JOINER}")
+
+FENCE = re.compile(
+    r"^ {0,3}(?P<mark>```+)[ \t]*(?P<language>[^\s`]*)[^\n`]*\n(?P<body>.*?)(?:^ {0,3}(?P=mark)`*[ \t\r]*$|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""A fenced block, with `language` and `body`; the last one may be left open."""
+_TERMINAL = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-_])|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def clean(text: str) -> str:
@@ -156,3 +172,33 @@ def _escape_call(call: Any) -> Any:
             return escape_json({**rest, "function": {**function, "arguments": arguments}}, tags=True)
         case _:
             return escape_json(call, tags=True)
+
+
+def cut(text: str, limit: int) -> tuple[str, bool]:
+    """`text` in at most about `limit` characters, head and tail kept and the cut marked, and whether it was cut."""
+    if len(text) <= limit:
+        return text, False
+    head = limit // 2
+    tail = limit - head
+    return f"{text[:head]}\n[... {len(text) - limit} characters cut ...]\n{text[len(text) - tail :]}", True
+
+
+def cut_line(line: str, limit: int = 240) -> str:
+    """One line in at most `limit` characters, its end replaced by an ellipsis."""
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def indentation(line: str) -> int:
+    """The number of blanks in front of a line's text."""
+    return len(line) - len(line.lstrip())
+
+
+def plain_text(printed: str) -> str:
+    """What a terminal would have shown at the end: no escape sequences, no text written over by carriage returns."""
+    lines = _TERMINAL.sub("", printed).split("\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 line`, `2 lines`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -28,7 +28,7 @@ from gumshoe.records import (
     ToolCall,
     Trajectory,
 )
-from gumshoe.tools.text import cut
+from gumshoe.text import cut
 from support.collect.small_trajectories import trajectory
 
 SOURCE = '''\

@@ -19,8 +19,8 @@ from gumshoe.records import (
     Observation,
     ToolSchema,
 )
-from gumshoe.tools.small_changes import changes_at
-from gumshoe.tools.statements import statements_in
+from gumshoe.tools.code.small_changes import changes_at
+from gumshoe.tools.code.statements import statements_in
 
 CODE = """\
 def total(prices, rate):

@@ -31,7 +31,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
-from gumshoe.tools.text_calls import render_text_calls
+from gumshoe.tools.calls.parsing import render_text_calls
 from support.collect.small_tasks import make_task
 from support.sandboxes.sandbox_backends import LOCAL
 

@@ -13,7 +13,7 @@ from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
-from gumshoe.tools.debug_session import debug_argv
+from gumshoe.tools.runs.interpreters import debug_argv
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -15,7 +15,7 @@ from gumshoe.eval.scorers.conduct import Conduct, Grounding, Quoted, ValidCalls
 from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
-from gumshoe.tools.spans import MODULE, enclosing, spans
+from gumshoe.tools.code.functions import MODULE, enclosing, spans
 from support.eval.made import SOURCE, make_oracle, make_pack, make_step, make_task, make_trajectory
 
 SOURCES = Sources([make_task()])

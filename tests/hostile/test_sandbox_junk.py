@@ -23,16 +23,15 @@ from gumshoe.env.outcomes import parse_sympy, parse_unittest
 from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
-from gumshoe.tools.debug_answers import read_answer, read_breakpoints
-from gumshoe.tools.debug_text import describe_results, program_output
-from gumshoe.tools.forked_runs import ForkOutcome, read_answers
-from gumshoe.tools.formulas import FORMULAS
-from gumshoe.tools.outcomes import read_outcomes
-from gumshoe.tools.spans import Span
-from gumshoe.tools.suspects import rank, read_spectrum
-from gumshoe.tools.trace_calls import read_trace
-from gumshoe.tools.trace_compare import compare, summarize
-from gumshoe.tools.tracebacks import exception_text, printed_frames
+from gumshoe.tools.code.functions import Span
+from gumshoe.tools.debugger.describe import describe_results, program_output
+from gumshoe.tools.debugger.session import read_answer, read_breakpoints
+from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
+from gumshoe.tools.runs.scripts import read_outcomes
+from gumshoe.tools.runs.tracebacks import exception_text, printed_frames
+from gumshoe.tools.suspects import FORMULAS, rank, read_spectrum
+from gumshoe.tools.tracing.calls import read_trace
+from gumshoe.tools.tracing.compare import compare, summarize
 
 # A tool that measures coverage makes everything slower.
 CPU_S = 2.0 if sys.gettrace() is None else 10.0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.records import Check, Finding, StopProbe
-from gumshoe.tools.probe_checks import check_probes, read_looks
-from gumshoe.tools.probes import with_probes
+from gumshoe.tools.evidence.checks import check_probes, read_looks
+from gumshoe.tools.evidence.probes import with_probes
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, StopProbe
-from gumshoe.tools.probe_checks import check_probes
+from gumshoe.tools.evidence.checks import check_probes
 from support.tools.reports import TOOLS, report
 from support.tools.tool_bench import Bench
 

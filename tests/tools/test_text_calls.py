@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gumshoe.records import ToolCall
 from gumshoe.text import clean
-from gumshoe.tools.text_calls import bare_name, parse_native, render_text_calls, split_text_calls
+from gumshoe.tools.calls.parsing import bare_name, parse_native, render_text_calls, split_text_calls
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

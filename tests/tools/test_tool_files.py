@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gumshoe.records import ToolCall
+from gumshoe.tools.files import View
 from gumshoe.tools.toolbox import Toolbox
-from gumshoe.tools.view import View
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.records import DebugFrame
-from gumshoe.tools.breakpoints import BreakpointTable, moved_line
-from gumshoe.tools.debug_session import debug_argv
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.debugger.breakpoints import BreakpointTable, moved_line
+from gumshoe.tools.runs.interpreters import debug_argv, our_program
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]

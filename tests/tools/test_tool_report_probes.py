@@ -13,9 +13,9 @@ import pytest
 from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, Finding, Observation, StopProbe
-from gumshoe.tools.probe_checks import check_findings, check_probes
-from gumshoe.tools.probe_facts import numbered_text, without_numbers
-from gumshoe.tools.probes import with_probes
+from gumshoe.tools.evidence.checks import check_findings, check_probes
+from gumshoe.tools.evidence.facts import numbered_text, without_numbers
+from gumshoe.tools.evidence.probes import with_probes
 from support.tools.reports import PLACE, TOOLS, finding, report
 from support.tools.shop_program import LARGE, SHOP, SMALL, STEPS
 from support.tools.tool_bench import Bench

@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.tools import make_tools, tool_names
-from gumshoe.tools.schema import read_signature
+from gumshoe.tools.calls.schema import read_signature
 
 
 class Point(BaseModel):

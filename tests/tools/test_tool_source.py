@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ToolFailure
-from gumshoe.text import clean
-from gumshoe.tools.source import SourceFile, read_source, split_lines
-from gumshoe.tools.text import cut, cut_line, plain_text, plural
+from gumshoe.text import clean, cut, cut_line, plain_text, plural
+from gumshoe.tools.code.source import SourceFile, read_source, split_lines
 
 TEXT = st.text(st.sampled_from("ab \t\x0c\u2028é\n\r"), max_size=40)
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])

@@ -14,9 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.tools.formulas import FORMULAS, barinel, dstar, ochiai, tarantula
-from gumshoe.tools.spans import Span
-from gumshoe.tools.suspects import Spectrum, rank
+from gumshoe.tools.code.functions import Span
+from gumshoe.tools.suspects import FORMULAS, Spectrum, barinel, dstar, ochiai, rank, tarantula
 from support.tools.inside import SUPPORT
 from support.tools.spectrum_record import spectrum_of
 from support.tools.tool_bench import Bench

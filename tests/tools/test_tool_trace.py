@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.tools.trace_calls import TracedCall, merge, read_trace
-from gumshoe.tools.trace_compare import compare, summarize
+from gumshoe.tools.tracing.calls import TracedCall, merge, read_trace
+from gumshoe.tools.tracing.compare import compare, summarize
 from support.tools.tool_bench import Bench
 from support.tools.trace_record import record
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gumshoe.records import Check, Finding, WhatIfProbe
-from gumshoe.tools.probe_checks import check_findings
-from gumshoe.tools.probes import with_probes
+from gumshoe.tools.evidence.checks import check_findings
+from gumshoe.tools.evidence.probes import with_probes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
 from support.tools.tool_bench import Bench

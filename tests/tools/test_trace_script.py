@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gumshoe.tools.trace_calls import read_trace
-from gumshoe.tools.trace_compare import compare, summarize
+from gumshoe.tools.tracing.calls import read_trace
+from gumshoe.tools.tracing.compare import compare, summarize
 from support.tools.trace_record import record
 
 ENDLESS = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.tools.tracebacks import describe_frame, exception_text, printed_frames
+from gumshoe.tools.runs.tracebacks import describe_frame, exception_text, printed_frames
 
 PRINTED = """\
 Traceback (most recent call last):

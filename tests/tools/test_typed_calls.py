@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from gumshoe.records import ToolSchema
 from gumshoe.tools import make_tools
+from gumshoe.tools.calls.command_line import line_parameter, parse_command
 from gumshoe.tools.toolbox import Toolbox
-from gumshoe.tools.typed_calls import line_parameter, parse_command
 
 SCHEMAS = Toolbox(make_tools(["listdir", "view", "grep", "eval", "pdb", "rewrite", "bash"])).schemas
 

@@ -6,9 +6,8 @@ import ast
 
 import pytest
 
-from gumshoe.tools.small_changes import changes_at
-from gumshoe.tools.statements import statements_in
-from gumshoe.tools.whatif_code import with_change
+from gumshoe.tools.code.small_changes import changes_at
+from gumshoe.tools.code.statements import statements_in, with_change
 
 CODE = """\
 def price(items, limit):

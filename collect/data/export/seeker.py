@@ -28,8 +28,8 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.tools import Toolbox, make_tools
-from gumshoe.tools.probes import with_probes
-from gumshoe.tools.registry import decisions_of
+from gumshoe.tools.evidence.probes import with_probes
+from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Dropped", "SeekerView"]
 

@@ -27,7 +27,7 @@ from gumshoe.records import (
     Usage,
 )
 from gumshoe.storage import describe
-from gumshoe.tools.text_calls import parse_native, split_text_calls
+from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
 __all__ = ["Turn", "assemble", "foreign_task", "from_messages", "reading", "tool_kind"]
 

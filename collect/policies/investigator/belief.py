@@ -16,8 +16,8 @@ from typing import Any
 from gumshoe.collect.data.evidence import seen_code
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frames, failing_tests, prior_weight
-from gumshoe.tools.small_changes import changes_at
-from gumshoe.tools.statements import Statement, statements_in
+from gumshoe.tools.code.small_changes import changes_at
+from gumshoe.tools.code.statements import Statement, statements_in
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.whatif import Effect, effect_of
 

@@ -12,9 +12,9 @@ from gumshoe.collect.policies.investigator.prior import failing_tests
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
-from gumshoe.tools.statements import Statement
+from gumshoe.tools.code.statements import Statement
+from gumshoe.tools.runs.tracebacks import describe_frame
 from gumshoe.tools.suspects import describe_suspect, shown_suspects
-from gumshoe.tools.tracebacks import describe_frame
 from gumshoe.tools.whatif import Effect
 
 __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]

@@ -18,8 +18,8 @@ from pydantic import JsonValue
 from gumshoe.collect.data.evidence import seen_code
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
-from gumshoe.tools.small_changes import WhatifChange, changes_at
-from gumshoe.tools.statements import Statement
+from gumshoe.tools.code.small_changes import WhatifChange, changes_at
+from gumshoe.tools.code.statements import Statement
 
 __all__ = ["BATCH", "Look", "looks", "window_of"]
 

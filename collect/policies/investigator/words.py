@@ -12,7 +12,7 @@ from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedC
 from gumshoe.collect.policies.investigator.latest import LatestFindings, changed_code, in_words
 from gumshoe.collect.policies.investigator.looks import Look
 from gumshoe.records import ContextPack, DebugFrame
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["Words"]
 

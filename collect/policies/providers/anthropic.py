@@ -17,7 +17,7 @@ from gumshoe.collect.policy_config import AnthropicConfig, Prices
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 from gumshoe.text import clean
-from gumshoe.tools.text_calls import parse_native, split_text_calls
+from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
 __all__ = ["AnthropicPolicy", "as_blocks", "as_tool", "read_message", "thoughts_of"]
 

@@ -25,7 +25,7 @@ from gumshoe.collect.policy_config import OpenAIConfig, Prices
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.text import clean
-from gumshoe.tools.text_calls import parse_native, split_text_calls
+from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
 __all__ = ["ChatAnswer", "OpenAIPolicy", "read_answer", "read_stream", "read_whole"]
 

@@ -18,7 +18,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
 from gumshoe.records import Task, TestRun
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["GOOD", "Baseline", "ProjectRunner", "find_baseline", "open_runner"]
 

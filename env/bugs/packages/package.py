@@ -33,7 +33,7 @@ from gumshoe.env.tasks.projects import digest_of, is_doctest
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import write_atomic
-from gumshoe.tools.text import plural
+from gumshoe.text import plural
 
 __all__ = ["harvest_bugs", "harvest_package"]
 

@@ -21,7 +21,7 @@ import yaml
 
 from gumshoe.env.bugs.packages.sources import read_text
 from gumshoe.env.tasks.projects import test_files
-from gumshoe.tools.text import plain_text
+from gumshoe.text import plain_text
 
 __all__ = [
     "TEST_NAMES",

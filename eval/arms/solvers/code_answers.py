@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.eval.scorers.localization import clean_path
-from gumshoe.tools.text import FENCE, indentation
+from gumshoe.text import FENCE, indentation
 
 __all__ = ["CodeEdit", "Shown", "edits_in"]
 

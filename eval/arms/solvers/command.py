@@ -26,7 +26,7 @@ from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Trajectory
 from gumshoe.storage import append_line, open_append
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = ["CommandSolver"]
 

@@ -15,7 +15,7 @@ from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
 from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema, WhatIfProbe
-from gumshoe.tools.whatif_code import with_change
+from gumshoe.tools.code.statements import with_change
 
 __all__ = ["AGENT", "ShownFirst", "limited", "looks", "trials"]
 

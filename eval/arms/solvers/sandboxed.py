@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Session
 from gumshoe.records import SessionReply, Usage
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = ["Ran", "RelayTarget", "run_with_endpoint"]
 

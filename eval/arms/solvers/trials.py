@@ -10,7 +10,7 @@ from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError
 from gumshoe.records import TestRun
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = ["Passing", "try_orders"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from gumshoe.tools.registry import tool_names
+from gumshoe.tools.toolbox import tool_names
 
 BUGGY = "def add(a, b):\n    return a - b\n"
 TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"

@@ -14,7 +14,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.records import Task
-from gumshoe.tools.spans import enclosing, spans
+from gumshoe.tools.code.functions import enclosing, spans
 from support.sandboxes.sandbox_backends import LOCAL
 
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from gumshoe.tools.text import FENCE
+from gumshoe.text import FENCE
 
 Said = tuple[str, list[tuple[str, dict[str, Any]]]]
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from gumshoe.env.sandboxes.bootstrap import package_files
-from gumshoe.tools.interpreters import our_program
+from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = ["SUPPORT", "program"]
 

@@ -1,0 +1,162 @@
+"""Functions and classes of Python files, by the lines they span, and the one that an agent names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.tools.code.source import read_source
+
+__all__ = ["MODULE", "Function", "Span", "enclosing", "find_function", "innermost", "spans"]
+
+LONGEST = 2_000_000
+MODULE = "<module>"
+"""What lines outside any function or class belong to."""
+_FILES = 200
+_NAMED = 6
+
+
+@dataclass(frozen=True)
+class Span:
+    """A function or class with its qualified name; both lines included, decorators too."""
+
+    name: str
+    start: int
+    end: int
+    is_class: bool = False
+
+
+def spans(source: str) -> tuple[Span, ...] | None:
+    """All functions and classes of `source`, outer before inner; None where it is no Python that can be parsed, or has
+    more than two million characters.
+    """
+    if len(source) > LONGEST:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            tree = ast.parse(source)
+        return tuple(_below(tree, ""))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def enclosing(found: tuple[Span, ...], line: int) -> str:
+    """The qualified name of the innermost function or class around `line`."""
+    around = innermost(found, line)
+    return MODULE if around is None else around.name
+
+
+def innermost(found: Sequence[Span], line: int) -> Span | None:
+    """The innermost span around `line`, of spans that come outer before inner; None where there is none."""
+    return next((span for span in reversed(found) if span.start <= line <= span.end), None)
+
+
+def _below(node: ast.AST, prefix: str) -> Iterator[Span]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            name = f"{prefix}{child.name}"
+            start = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
+            yield Span(name, start, child.end_lineno or child.lineno, isinstance(child, ast.ClassDef))
+            yield from _below(child, f"{name}.")
+        else:
+            yield from _below(child, prefix)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the workspace, and the lines of its file."""
+
+    path: str
+    span: Span
+    source: tuple[str, ...]
+
+    @property
+    def short_name(self) -> str:
+        """Its name without that of the class or function that it is in."""
+        return self.span.name.rpartition(".")[2]
+
+
+def find_function(workspace: Workspace, wanted: str) -> Function:
+    """The one function that `wanted` means: NAME, CLASS.NAME, MODULE.NAME, PATH:NAME or PATH:LINE (the innermost one
+    there). A class means its `__init__`.
+
+    Raises ToolFailure: there is none, there are several, or the file cannot be read.
+    """
+    # Here, because an import of gumshoe.env brings Gymnasium.
+    from gumshoe.env.inside.programs.project import holds_tests
+
+    path, _, name = wanted.strip().removesuffix("()").rpartition(":")
+    if not name:
+        raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
+    found = list(_in_file(workspace, path, name) if path else _in_workspace(workspace, name))
+    product = [each for each in found if not holds_tests(each.path)]
+    found = product or found
+    if not found:
+        raise ToolFailure("no_function", f"There is no function {name} in {path or 'the workspace'}.")
+    if len(found) > 1:
+        places = ", ".join(f"{each.path}:{each.span.start} ({each.span.name})" for each in found[:_NAMED])
+        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise ToolFailure("ambiguous", f"{name} exists in several places: {places}{more}. Name one as PATH:LINE.")
+    return found[0]
+
+
+def _in_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
+    source = read_source(workspace.read_text(path)).shown
+    known = spans("\n".join(source))
+    if known is None:
+        raise ToolFailure("bad_file", f"{path} cannot be parsed as Python.")
+    clean = path.removeprefix("./")
+    if name.isdigit():
+        inside = [span for span in known if span.start <= int(name) <= span.end and not span.is_class]
+        chosen = inside[-1:]
+    else:
+        chosen = _named(known, name)
+    for span in chosen:
+        yield Function(clean, span, tuple(source))
+
+
+def _named(known: tuple[Span, ...], name: str) -> list[Span]:
+    """The functions of that name, or whose qualified name ends so; of a class, its `__init__`."""
+    matching = [span for span in known if span.name == name] or [s for s in known if s.name.endswith(f".{name}")]
+    made = {f"{span.name}.__init__" for span in matching if span.is_class}
+    return [span for span in known if (span in matching and not span.is_class) or span.name in made]
+
+
+def _in_workspace(workspace: Workspace, name: str) -> Iterator[Function]:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name):
+        raise ToolFailure(
+            "bad_arguments", f"{name!r} is not the name of a function. Name one as NAME, PATH:NAME or PATH:LINE"
+        )
+    parts = name.split(".")
+    matches, _ = workspace.grep(rf"^\s*(async\s+def|def|class)\s+{parts[-1]}\b", limit=_FILES)
+    paths = sorted({match.path for match in matches if match.path.endswith(".py") and _is_own(match.path)})
+    for index in range(len(parts)):
+        module, function = "/".join(parts[:index]), ".".join(parts[index:])
+        found = [each for path in paths if _is_module(path, module) for each in _try_file(workspace, path, function)]
+        yield from found
+        if found:
+            return
+
+
+def _is_own(path: str) -> bool:
+    from gumshoe.env.inside.programs.project import FOREIGN
+
+    return not any(part in FOREIGN for part in path.split("/")[:-1])
+
+
+def _is_module(path: str, module: str) -> bool:
+    stem = path.removesuffix(".py").removesuffix("/__init__")
+    return not module or stem == module or stem.endswith(f"/{module}")
+
+
+def _try_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
+    try:
+        yield from _in_file(workspace, path, name)
+    except ToolFailure:
+        return

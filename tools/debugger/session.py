@@ -1,0 +1,201 @@
+"""One debugged program: starts the debugger in the sandbox and exchanges requests with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Session, Workspace
+from gumshoe.records import DebugFrame, SessionReply
+from gumshoe.tools.runs.interpreters import debug_argv
+
+__all__ = ["DebugSession", "Exchange", "read_answer", "read_breakpoints"]
+
+LONGEST = 1 << 20
+"""Characters of an answer; the debugger shortens whatever it shows."""
+MOST, MOST_BREAKPOINTS = 1000, 200
+Line = Annotated[int, Field(ge=0, lt=1 << 31)]
+SourceLine = tuple[Line, str]
+_GRACE_S = 5.0
+_START_TIMEOUT_S = 60.0
+_ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+
+
+@dataclass
+class Exchange:
+    """What came of one request. `answer` is None when the program ended or was killed before it could answer."""
+
+    answer: dict[str, Any] | None
+    output: str = ""
+    timed_out: bool = False
+    killed: bool = False
+    exit_code: int | None = None
+    breakpoints: list[dict[str, Any]] | None = None
+    """The table as it was told before the program went on."""
+
+
+class DebugSession:
+    """A running debugger. It ends with the program; a new session begins anew.
+
+    Args:
+        workspace: says what to debug.
+        breakpoints: the host's table of breakpoints.
+    """
+
+    def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
+        sandbox = workspace.sandbox
+        argv = debug_argv(sandbox, workspace.debug_entrypoint)
+        self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT, warm=True)
+        self.ended = False
+        self._clean_snapshot: str | None = None
+        self.warm, self.cold = self._session.warm, self._session.cold
+        self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
+        if self.start.answer is None:
+            self.close()
+            said = self.start.output.strip()[-500:] or "it took too long"
+            raise ToolFailure("no_debugger", f"the debugger did not start: {said}")
+
+    def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
+        """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""
+        self._clean_snapshot = None
+        exchange = Exchange(None)
+        if not self._take(exchange, self._session.request({"op": op, **fields}, timeout)):
+            self._interrupt(exchange)
+        return exchange
+
+    def save_state(self, name: str) -> str | None:
+        """Saves the paused program as it is now, for `restore_state`, beyond its end.
+
+        Returns the name of what was saved: an earlier one if nothing was asked of the program since. None if it cannot
+        be saved.
+        """
+        if self._clean_snapshot is None:
+            exchange = self.request("commands", _GRACE_S, lines=[f"__hold__ {name}"])
+            self._clean_snapshot = name if self._succeeded(exchange) else None
+        return self._clean_snapshot
+
+    def restore_state(self, name: str, breakpoints: Sequence[dict[str, Any]]) -> bool:
+        """Makes the program what it was at `save_state`, with these breakpoints; false if that is gone."""
+        table = {"breakpoints": list(breakpoints)}
+        if self._clean_snapshot == name:
+            exchange = self.request("set_breakpoints", _GRACE_S, **table)
+        else:
+            exchange = self.request("commands", _GRACE_S, lines=[f"restore {name}"], **table)
+        back = self._succeeded(exchange)
+        self.ended = not back
+        self._clean_snapshot = name if back else None
+        return back
+
+    @staticmethod
+    def _succeeded(exchange: Exchange) -> bool:
+        answer = exchange.answer or {"state": "exited", "results": []}
+        return answer["state"] == "stopped" and not any(result.get("failed") for result in answer["results"])
+
+    def _interrupt(self, exchange: Exchange) -> None:
+        """Stops a program that runs too long where it is; one that does not stop is killed."""
+        exchange.timed_out = True
+        self._session.interrupt()
+        if not self._take(exchange, self._session.wait_message(_GRACE_S)):
+            exchange.killed = True
+            self.close()
+
+    def _take(self, exchange: Exchange, reply: SessionReply) -> bool:
+        """Takes in a reply; false when the time was up before the answer came or the program ended.
+
+        What the debugger's process sends is checked: the code under test runs in the same process.
+        """
+        exchange.output += reply.output
+        for announced in reply.interim:
+            exchange.breakpoints = read_breakpoints(announced) or exchange.breakpoints
+        if reply.timed_out:
+            return False
+        if reply.message is not None and type(reply.message.get("gone")) is int:
+            reply = reply.model_copy(update={"message": None, "exit_code": reply.message["gone"]})
+        answer = exchange.answer = None if reply.message is None else read_answer(reply.message)
+        exchange.exit_code = reply.exit_code if answer is None else answer["exit_code"]
+        self.ended = answer is None or answer["state"] == "exited"
+        if answer is None and reply.message is not None:
+            exchange.killed = True
+            self.close()
+        return True
+
+    def close(self) -> None:
+        """Kills the program. Idempotent."""
+        self.ended = True
+        self._session.close()
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Stop(_Part):
+    path: str
+    line: Line
+    function: str
+    reason: str
+    source: list[Annotated[SourceLine, Field(strict=False)]] = Field(max_length=MOST)
+    breakpoint: JsonValue = None
+    test: str | None = None
+
+
+class _Result(_Part):
+    command: str
+    output: str
+    stop: _Stop | None = None
+
+
+class _Breakpoint(_Part):
+    number: Line
+    path: str
+    line: Line
+    condition: str | None = None
+    temporary: bool = False
+    ignore: Line = 0
+    enabled: bool = True
+
+
+class _Breakpoints(_Part):
+    breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
+
+
+class _Answer(_Breakpoints):
+    state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
+    results: list[_Result] = Field(max_length=MOST)
+    stop: _Stop | None = None
+    frames: list[DebugFrame] = Field(max_length=MOST)
+    index: Line | None = None
+    exit_code: int | None = None
+    checkpoints: list[str] = []
+    changed: list[str] = []
+    rest: list[str] = []
+
+
+def read_answer(message: Mapping[str, JsonValue]) -> dict[str, Any] | None:
+    """An answer as plain data; None where it is not one."""
+    return _read(_Answer, message)
+
+
+def read_breakpoints(message: Mapping[str, JsonValue]) -> list[dict[str, Any]] | None:
+    """The table of breakpoints in an announcement; None where there is none."""
+    found = _read(_Breakpoints, message)
+    return None if found is None else found["breakpoints"]
+
+
+def _read(kind: type[BaseModel], message: Mapping[str, JsonValue]) -> dict[str, Any] | None:
+    """The message as plain data, with the fields of its own that were left out, but not those of its parts."""
+    if len(json.dumps(message)) > LONGEST:
+        return None
+    try:
+        read = kind.model_validate(dict(message))
+    except ValidationError:
+        return None
+    missing: dict[str, Any] = {
+        name: getattr(read, name) for name in kind.model_fields if name not in read.model_fields_set
+    }
+    return {**missing, **read.model_dump(mode="json", exclude_unset=True)}

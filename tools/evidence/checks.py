@@ -1,0 +1,250 @@
+"""Runs probes in one new run of the tests, and says of each whether it holds, and whether that tells anything.
+
+A probe tells something when failing tests differ from passing ones in it. One that stops in passing tests alone, or
+whose value passing tests have there as well, tells nothing; neither does a change after which no failing test passes,
+or others fail that the quote does not mention.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
+from gumshoe.text import cut_line, plural
+from gumshoe.tools.evidence.facts import EXCEPTION, normal, variant_of
+from gumshoe.tools.evidence.probes import fits_quote
+from gumshoe.tools.runs.forked_runs import run_forked
+from gumshoe.tools.runs.tracebacks import doctest_place
+from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
+
+__all__ = [
+    "MOST_PROBES",
+    "ProbeReading",
+    "check_findings",
+    "check_probes",
+    "describe_place",
+    "is_then",
+    "read_looks",
+    "run_probes",
+]
+
+MOST_PROBES = 200
+"""Probes of one run that stop the program."""
+MOST_LOOKS = 20_000
+_NO_PROBE = "it has no probe"
+_OTHER_PROBE = "its probe looks for something else than its quote says"
+_NOTE = 160
+_ID = re.compile(r"(?<![\w.])\d{14,15}(?![\w.])")
+_ADDRESSES = range(0x5500_0000_0000, 0x8000_0000_0000)
+"""Where Linux places the objects of a program, on 64-bit processors."""
+
+Short = Annotated[str, Field(max_length=10_000)]
+
+
+class ProbeReading(BaseModel):
+    """What one probe saw at one time; its process is that of the tests, so nothing in it is taken on trust."""
+
+    probe: int = Field(ge=0, lt=MOST_PROBES)
+    event: Literal["line", "return", "failure"] = "line"
+    test: str | None = None
+    time: int = Field(default=1, ge=1, lt=1 << 31)
+    values: list[Short] = Field(default=[], max_length=2)
+    error: Short | None = None
+    problem: Short | None = None
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What came of probes: of each its check and what it saw, in all tests; and the tests' outcomes."""
+
+    outcomes: Mapping[str, TestOutcome]
+    checks: list[Check] = field(default_factory=list[Check])
+    looks: list[list[ProbeReading]] = field(default_factory=list[list[ProbeReading]])
+
+
+def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings with what came of their probes, which all run at once.
+
+    A probe confirms only what its finding's quote says.
+    """
+    checks = check_probes(workspace, [finding.probe for finding in findings])
+    return tuple(
+        finding.model_copy(update={"check": check if _is_about(finding, check) else _unchecked(_OTHER_PROBE)})
+        for finding, check in zip(findings, checks, strict=True)
+    )
+
+
+def _is_about(finding: Finding, check: Check) -> bool:
+    return check.status != "confirmed" or fits_quote(finding)
+
+
+def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
+    """What came of each probe; what is no probe, or cannot be run, is unchecked."""
+    if all(probe is None for probe in probes):
+        return [_unchecked(_NO_PROBE) for _ in probes]
+    try:
+        return run_probes(workspace, probes).checks
+    except ToolFailure as failure:
+        return [_unchecked(_NO_PROBE if probe is None else failure.message) for probe in probes]
+
+
+def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
+    """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
+    stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
+    variants = [variant_of(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
+    runs = run_forked(workspace, variants, stops)
+    results, numbers, looks = iter(changes(runs, variants)), iter(range(len(stops))), read_looks(runs.seen)
+    probed = Probed(runs.outcomes[0])
+    for probe in probes:
+        seen: list[ProbeReading] = []
+        if probe is None:
+            check = _unchecked(_NO_PROBE)
+        elif isinstance(probe, WhatIfProbe):
+            result = next(results, None)
+            check = _unchecked("too many probes") if result is None else _judge_change(probe, result)
+        else:
+            number = next(numbers, None)
+            seen = [look for look in looks if look.probe == number]
+            over = runs.answers[0].exit_code is not None
+            check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
+        probed.checks.append(check)
+        probed.looks.append(seen)
+    return probed
+
+
+def read_looks(data: bytes) -> list[ProbeReading]:
+    """What the probes wrote; lines that are none of it are passed over, and so is what is too much."""
+    looks: list[ProbeReading] = []
+    for line in data.splitlines()[:MOST_LOOKS]:
+        try:
+            looks.append(ProbeReading.model_validate_json(line))
+        except ValidationError:
+            continue
+    return looks
+
+
+def _judge_change(probe: WhatIfProbe, result: Mapping[str, Any]) -> Check:
+    effect = describe_effect(result)
+    if not _begins(effect, probe.effect):
+        return Check(status="contradicted", note=cut_line(f"the effect is: {effect}", _NOTE))
+    if result["fails"] and _begins(describe_effect({**result, "fails": []}), probe.effect):
+        return Check(status="confirmed", telling=False, note="other tests fail then")
+    telling = bool(result["passes"]) or result["exit_code"] == 0 != result["unchanged_exit_code"]
+    return Check(status="confirmed", telling=telling, note="" if telling else "no failing test passes then")
+
+
+def _begins(text: str, words: str) -> bool:
+    """Whether a text begins with words that are not cut in the middle of one."""
+    return bool(words) and re.match(re.escape(words) + r"(?![\w/.\[-])", text) is not None
+
+
+def _judge_stop(
+    probe: StopProbe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], over: bool
+) -> Check:
+    problem = next((look.problem for look in looks if look.problem is not None), None)
+    if problem is not None:
+        return Check(status="contradicted", note=cut_line(problem, _NOTE))
+    if probe.test and probe.test not in outcomes:
+        return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
+    if probe.expression == EXCEPTION:
+        looks = [*looks, *_messages(probe, outcomes)]
+    there = [look for look in looks if look.event == probe.event and is_then(probe, look)]
+    holds = [look for look in there if _matches(probe, look)]
+    if not holds:
+        return _contradicted(probe, there, over)
+    return _judge_telling(probe, holds, looks, outcomes)
+
+
+def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
+    """What the test runner says of the failures at the probe's place, as looks."""
+    for test, outcome in outcomes.items():
+        if outcome.outcome in ("failed", "error") and _fails_there(probe, outcome):
+            yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
+
+
+def _fails_there(probe: StopProbe, outcome: TestOutcome) -> bool:
+    """Whether a test failed at the probe's place, as far as the runner tells it: of a doctest it gives a text alone."""
+    if outcome.frames:
+        places = [(frame.path, frame.line) for frame in outcome.frames]
+        # Too deep a recursion ends wherever the limit is reached, which depends on how the tests were started.
+        return (probe.path, probe.line) in (places if outcome.message.startswith("RecursionError") else places[-1:])
+    example = doctest_place(outcome.id, outcome.message)
+    if example is not None:
+        return (probe.path, probe.line) == example
+    lines = re.findall(r"\bline (\d+)", outcome.message)
+    return not lines or str(probe.line) in lines
+
+
+def is_then(probe: StopProbe, look: ProbeReading) -> bool:
+    """Whether a look was taken in the test, and at the time in it, that a probe is about."""
+    return probe.test in (None, look.test or "") and probe.time in (None, look.time)
+
+
+def _matches(probe: StopProbe, look: ProbeReading) -> bool:
+    if look.error is not None:
+        return False
+    if not probe.expression or (probe.expression == EXCEPTION and not probe.value):
+        return True
+    wanted = _comparable(probe.value)
+    if probe.expression == EXCEPTION:
+        return any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _comparable(value)) for value in look.values)
+    return any(_comparable(value) == wanted for value in look.values)
+
+
+def _comparable(text: str) -> str:
+    """The text with single spaces, and without what `id()` returns, which differs from run to run."""
+    return _ID.sub(lambda number: "id" if int(number[0]) in _ADDRESSES else number[0], normal(text))
+
+
+def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -> Check:
+    if there:
+        seen = there[0].error or next(iter(there[0].values), "")
+        return Check(status="contradicted", note=cut_line(f"it is {normal(seen)}", _NOTE))
+    if not over:
+        return _unchecked("the tests ran too long")
+    why = "it does not fail there" if probe.event == "failure" else "it does not stop there"
+    return Check(status="contradicted", note=why)
+
+
+def _judge_telling(
+    probe: StopProbe, holds: Sequence[ProbeReading], looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
+) -> Check:
+    passed = {test for test, outcome in outcomes.items() if outcome.outcome not in ("failed", "error")}
+    if outcomes and all(look.test is None for look in holds):
+        return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
+    if all(look.test in passed for look in holds):
+        return Check(status="confirmed", telling=False, note="only a passing test stops there")
+    same = next(
+        (
+            look.test
+            for look in looks
+            if look.test in passed and look.event in (probe.event, "line") and _matches(probe, look)
+        ),
+        None,
+    )
+    if same is not None and probe.expression != EXCEPTION:
+        return Check(status="confirmed", telling=False, note=cut_line(f"the same in {same}, which passes", _NOTE))
+    return Check(status="confirmed", telling=True)
+
+
+def _unchecked(why: str) -> Check:
+    return Check(status="unchecked", note=cut_line(why, _NOTE))
+
+
+def describe_place(probe: Probe) -> str:
+    """Where a probe stops, or what it changes, in a few words."""
+    if isinstance(probe, WhatIfProbe):
+        return variant_of(probe).describe()
+    where = f"{probe.path}:{probe.line}"
+    if probe.event != "line":
+        where += " (return)" if probe.event == "return" else " (failure)"
+    above = f", {plural(probe.up, 'frame')} up" if probe.up else ""
+    time = f", time {probe.time}" if probe.time else ""
+    return f"{where}{above}{time}{f' in {probe.test}' if probe.test else ''}"

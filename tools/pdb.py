@@ -1,0 +1,224 @@
+"""`pdb`: run the tests under a debugger and look at what the program does."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import DebugFrame, Edit, Observation
+from gumshoe.tools.base import BaseTool
+from gumshoe.tools.debugger.breakpoints import BreakpointTable
+from gumshoe.tools.debugger.describe import describe_results, program_output
+from gumshoe.tools.debugger.session import DebugSession, Exchange
+
+__all__ = ["Debug"]
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A debugger as it was: its table, the texts of the files in it, and the program where one was paused."""
+
+    items: tuple[dict[str, Any], ...]
+    texts: dict[str, str]
+    notes: tuple[str, ...]
+    session: DebugSession | None
+    held: str
+    whole: bool
+
+
+class Debug(BaseTool):
+    """A pdb whose session begins on demand, outlives timeouts and keeps its breakpoints outside the program.
+
+    An edit ends the session, since the program would run stale code; the next command begins a new one. Test runs
+    (`eval`) happen beside it and leave it as it is.
+    """
+
+    name = "pdb"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: DebugSession | None = None
+        self._table = BreakpointTable()
+        self._texts: dict[str, str] = {}
+        self._notes: list[str] = []
+        self._held: list[DebugSession] = []
+        self._names = itertools.count()
+
+    def run(self, workspace: Workspace, command: str) -> Observation:
+        """Debug the tests. Stops at breakpoints and failing tests.
+
+        Args:
+            command: pdb commands, one per line: b FILE:LINE[, CONDITION], c, n, s, r, p EXPR, locals, w, u, d, cl,
+                log FILE:LINE, EXPR (notes values, does not stop), watch EXPR (stops when it changes in this function),
+                catch TYPE (stops where it is raised), checkpoint NAME, restore NAME, restart, q
+        """
+        if not command.strip():
+            raise ToolFailure("bad_arguments", f"command is empty. Usage: {self.signature.usage}")
+        exchange = self._exchange(workspace, [command])
+        return self._observe(exchange)
+
+    def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
+        """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
+        deadline = time.monotonic() + workspace.task.limits.command_timeout_s
+        results: list[dict[str, Any]] = []
+        while True:
+            session = self._running(workspace)
+            exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
+            answer = exchange.answer
+            if answer is None:
+                if exchange.breakpoints is not None:
+                    self._keep(workspace, exchange.breakpoints)
+                break
+            if answer["state"] == "stale":
+                self._notes += [f"restarted: {path} was changed" for path in answer["changed"]]
+                self._end()
+                continue
+            self._keep(workspace, answer["breakpoints"])
+            results += answer["results"]
+            answer["results"] = results
+            if answer["state"] != "restart":
+                break
+            lines = answer["rest"]
+            self._end()
+        if session.ended:
+            self._end()
+        return exchange
+
+    def _running(self, workspace: Workspace) -> DebugSession:
+        """The session; a new one where there is none."""
+        if self._session is None:
+            self._catch_up(workspace)
+            self._session = DebugSession(workspace, self._table.items)
+            assert self._session.start.answer is not None
+            self._keep(workspace, self._session.start.answer["breakpoints"])
+        return self._session
+
+    def _keep(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
+        """Takes over the debugger's table, and remembers the text of the files in it."""
+        self._table.items = breakpoints
+        paths = {str(item["path"]) for item in breakpoints if item["path"]}
+        for path in paths - set(self._texts):
+            self._texts[path] = _text(workspace, path)
+        for path in set(self._texts) - paths:
+            del self._texts[path]
+
+    def _catch_up(self, workspace: Workspace) -> None:
+        """Moves breakpoints with code that was changed since they were set."""
+        for path, before in list(self._texts.items()):
+            after = _text(workspace, path)
+            if after != before:
+                self._notes += self._table.follow(path, before, after)
+                self._texts[path] = after
+
+    def _observe(self, exchange: Exchange) -> Observation:
+        answer = exchange.answer or {"results": [], "state": "exited", "frames": [], "stop": None}
+        printed = program_output(exchange.output)
+        lines = [*self._notes, *describe_results(answer["results"]), *_ending(exchange, answer)]
+        self._notes = []
+        if printed:
+            lines += ["output:", printed]
+        data = {
+            "state": answer["state"],
+            "results": [_without_source(result) for result in answer["results"]],
+            "stop": answer["stop"],
+            "frames": [DebugFrame.model_validate(frame).model_dump() for frame in answer["frames"]],
+            "index": answer.get("index"),
+            "breakpoints": self._table.items,
+            "checkpoints": answer.get("checkpoints", []),
+            "program_output": printed,
+            "exit_code": exchange.exit_code,
+            "timed_out": exchange.timed_out,
+        }
+        return self.observe("\n".join(lines) or "done", data)
+
+    def marks(self, path: str) -> frozenset[int]:
+        """Lines with breakpoints."""
+        return self._table.marks(path)
+
+    def snapshot(self, workspace: Workspace) -> _Moment:
+        """The table, and the paused program, which is kept in its own process. A program with threads, or that has not
+        begun, starts anew after `restore`.
+        """
+        held = None if self._session is None else self._session.save_state(f"snapshot-{next(self._names)}")
+        session = None if held is None else self._session
+        if session is not None and session not in self._held:
+            self._held.append(session)
+        items = tuple(dict(item) for item in self._table.items)
+        whole = session is self._session
+        return _Moment(items, dict(self._texts), tuple(self._notes), session, held or "", whole)
+
+    def restore(self, state: _Moment, workspace: Workspace) -> None:
+        """Goes back, to the paused program too."""
+        if self._session is not state.session:
+            self._end()
+        self._table.items = [dict(item) for item in state.items]
+        self._texts, self._notes = dict(state.texts), list(state.notes)
+        if state.session is not None:
+            self._session = state.session
+            if not self._session.restore_state(state.held, self._table.items):
+                self._held.remove(self._session)
+                self._end()
+                self._notes.append("restarted: the paused program could not be kept")
+
+    def is_whole(self, state: _Moment) -> bool:
+        """Whether no program was paused, or it could be kept."""
+        return state.whole
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets everything."""
+        self.close()
+        self._table = BreakpointTable()
+        self._texts, self._notes = {}, []
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Moves the breakpoints of the file, and ends a program that would run stale code."""
+        if edit.path in self._texts:
+            self._notes += self._table.follow(edit.path, edit.before, edit.after)
+            self._texts[edit.path] = edit.after or ""
+        if self._session is not None and edit.path.endswith(".py"):
+            self._end()
+            self._notes.append(f"restarted: {edit.path} was changed")
+
+    def close(self) -> None:
+        """Ends the program, and those that snapshots keep."""
+        held, self._held = self._held, []
+        self._end()
+        for session in held:
+            session.close()
+
+    def _end(self) -> None:
+        """Ends the program; one that a snapshot keeps waits."""
+        session, self._session = self._session, None
+        if session is not None and session not in self._held:
+            session.close()
+
+
+def _without_source(result: dict[str, Any]) -> dict[str, Any]:
+    """A command's result as it is kept: the source around each of many stops says nothing new."""
+    if not result.get("stop"):
+        return result
+    return {**result, "stop": {key: value for key, value in result["stop"].items() if key != "source"}}
+
+
+def _text(workspace: Workspace, path: str) -> str:
+    """The text of a file; empty where it cannot be read any more."""
+    try:
+        return workspace.read_text(path)
+    except ToolFailure:
+        return ""
+
+
+def _ending(exchange: Exchange, answer: dict[str, Any]) -> list[str]:
+    """How the exchange ended, where that is not plain from the stop."""
+    lines: list[str] = []
+    if exchange.killed:
+        lines.append("timed out, and could not be interrupted: the program was killed; breakpoints are kept")
+    elif exchange.timed_out:
+        lines.append("timed out: interrupted")
+    elif answer["state"] == "exited":
+        lines.append(f"program ended with exit code {exchange.exit_code}")
+    return lines

@@ -1,0 +1,81 @@
+"""Frames of the project in the tracebacks that Python programs print, and where doctests fail."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+
+from gumshoe.protocols import Workspace
+from gumshoe.records import DebugFrame, TestOutcome, TestRun
+from gumshoe.text import cut_line
+
+__all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames", "with_frames"]
+
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
+_DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
+_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
+_LINE_LIMIT = 160
+
+
+def with_frames(run: TestRun, workspace: Workspace) -> TestRun:
+    """The run, with the frames of each failure that a runner printed."""
+    return run.model_copy(update={"outcomes": tuple(_split_message(outcome, workspace) for outcome in run.outcomes)})
+
+
+def _split_message(outcome: TestOutcome, workspace: Workspace) -> TestOutcome:
+    """The outcome of a runner that printed a traceback, with its frames apart from the exception."""
+    frames = outcome.frames or printed_frames(outcome.message, workspace.sandbox.root)
+    if not frames or outcome.frames:
+        return outcome
+    return outcome.model_copy(update={"message": exception_text(outcome.message), "frames": frames})
+
+
+def printed_frames(printed: str, root: str) -> tuple[DebugFrame, ...]:
+    """The frames in printed tracebacks whose files are below `root` and not installed there, in order."""
+    return tuple(_frames(printed.splitlines(), root))
+
+
+def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        match = _FRAME.match(line)
+        path = _relative(match["path"], root) if match else None
+        if match and path:
+            code = "" if _FRAME.match(following) or not following.startswith("    ") else following.strip()
+            yield DebugFrame(path=path, line=int(match["line"]), function=match["function"] or "<module>", code=code)
+
+
+def _relative(path: str, root: str) -> str | None:
+    """The path relative to the project; None for a file that is not part of it."""
+    if path.startswith("<"):
+        return None
+    full = posixpath.normpath(posixpath.join(root, path))
+    if not full.startswith(f"{root}/"):
+        return None
+    relative = full[len(root) + 1 :]
+    return None if _FOREIGN.intersection(relative.split("/")) else relative
+
+
+def exception_text(printed: str) -> str:
+    """What a printed traceback says below its last frame; the whole text where there is none."""
+    lines = printed.splitlines()
+    last = max((number for number, line in enumerate(lines) if _FRAME.match(line)), default=None)
+    if last is None:
+        return printed.strip()
+    rest = lines[last + 1 :]
+    code = (number for number, line in enumerate(rest) if line.strip() and not line.startswith("    "))
+    return "\n".join(rest[next(code, len(rest)) :]).strip() or printed.strip()
+
+
+def describe_frame(frame: DebugFrame) -> str:
+    """`path:line in function: code`, on one line."""
+    return cut_line(f"{frame.path}:{frame.line} in {frame.function}: {frame.code}".rstrip(" :"), _LINE_LIMIT)
+
+
+def doctest_place(test: str, message: str) -> tuple[str, int] | None:
+    """The file and line of the example whose output differs, by pytest's id of the test and its message.
+
+    None where the message is not about a doctest.
+    """
+    match = _DOCTEST.search(message)
+    return (test.partition("::")[0], int(match["line"])) if match else None
