@@ -49,7 +49,7 @@ def unavailable_reason(backend: str) -> str | None:
 
 
 def _check_podman() -> str | None:
-    from gumshoe.env.sandboxes.engine import PODMAN, engine_unavailable_reason
+    from gumshoe.env.sandboxes.containers.engine import PODMAN, engine_unavailable_reason
 
     reason = engine_unavailable_reason(PODMAN, IMAGE)
     return None if reason is None else f"podman: {reason}"
@@ -82,7 +82,7 @@ def _check_docker() -> str | None:
 
 
 def _check_bubblewrap() -> str | None:
-    from gumshoe.env.sandboxes.bwrap import bubblewrap_unavailable_reason
+    from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
     reason = bubblewrap_unavailable_reason()
     return None if reason is None else f"bubblewrap: {reason}"

@@ -224,7 +224,7 @@ def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path) -> None:
 def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.link import Link
+    from gumshoe.env.sandboxes.connection.link import Link
     from gumshoe.plugins import load_path
 
     backend = load_path("my_backend:NicedBackend", "sandbox")(SandboxConfig(kind="local"))

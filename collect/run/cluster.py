@@ -121,7 +121,7 @@ class Host:
 
     def shutdown(self) -> None:
         """Removes everything that this host, and dead ones on the same machine, have in sandboxes."""
-        from gumshoe.env.sandboxes.engine import reap_orphans
+        from gumshoe.env.sandboxes.containers.engine import reap_orphans
         from gumshoe.env.sandboxes.open import close_pools
 
         self.close()

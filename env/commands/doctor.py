@@ -11,9 +11,9 @@ from rich.table import Table
 
 from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.bwrap import find_bwrap
+from gumshoe.env.sandboxes.host.bwrap import find_bwrap
+from gumshoe.env.sandboxes.host.seccomp import filter_unavailable_reason
 from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_reason
-from gumshoe.env.sandboxes.seccomp import filter_unavailable_reason
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, SandboxError
 
@@ -74,20 +74,20 @@ def _table(reasons: dict[str, str | None]) -> Table:
 
 
 def _digest(kind: str, image: str) -> str | None:
-    from gumshoe.env.sandboxes.engine import ENGINES, image_digest
+    from gumshoe.env.sandboxes.containers.engine import ENGINES, image_digest
 
     return image_digest(image, ENGINES[kind])
 
 
 def _facts(kind: str) -> str:
-    from gumshoe.env.sandboxes.engine import ENGINES, engine_facts
+    from gumshoe.env.sandboxes.containers.engine import ENGINES, engine_facts
 
     return engine_facts(ENGINES[kind])
 
 
 def _pulled(kind: str) -> str:
-    from gumshoe.env.sandboxes.engine import ENGINES
-    from gumshoe.env.sandboxes.pulled_images import pulled_images
+    from gumshoe.env.sandboxes.containers.engine import ENGINES
+    from gumshoe.env.sandboxes.containers.pulled_images import pulled_images
 
     images = pulled_images(ENGINES[kind].address)
     size = sum(image.size for image in images) / 1e9
@@ -122,8 +122,8 @@ def try_pytest(config: SandboxConfig) -> tuple[bool, str]:
 
 
 def _reap(console: Console) -> None:
-    from gumshoe.env.sandboxes.engine import ENGINES, reap_orphans
-    from gumshoe.env.sandboxes.owners import reap_folders
+    from gumshoe.env.sandboxes.containers.engine import ENGINES, reap_orphans
+    from gumshoe.env.sandboxes.host.owners import reap_folders
 
     _say_removed(console, "temporary folders", reap_folders())
     for kind, engine in ENGINES.items():

@@ -3,8 +3,8 @@
 What it does: programs see the system's folders, this Python with its standard library and the distributions that the
 config names, all read-only; a workspace and temporary folders in memory that end with the sandbox; no network but their
 own loopback, no process of the host, none of its environment and an empty keyring. A filter refuses the system calls
-that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The warden is process 1 in there: programs cannot kill it,
-and all of them end with it. They have no capabilities and cannot get any. A host user who is root is not root in there:
+that tests have no use for (`host/seccomp.py`). The warden is process 1 in there: programs cannot kill it, and
+all of them end with it. They have no capabilities and cannot get any. A host user who is root is not root in there:
 programs run as a user that exists nowhere else.
 
 What it does not do: limit the memory and the processors of all programs together. Memory is limited for each process,
@@ -25,12 +25,11 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
-from gumshoe.env.sandboxes.bwrap import USER_OF_GUESTS, find_bwrap, namespace_options
-from gumshoe.env.sandboxes.child import ChildProcess
-from gumshoe.env.sandboxes.keyring import with_own_session_keyring
+from gumshoe.env.sandboxes.host.bwrap import USER_OF_GUESTS, find_bwrap, namespace_options
+from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
+from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
+from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
-from gumshoe.env.sandboxes.python_mounts import carried_packages, python_mounts
-from gumshoe.env.sandboxes.seccomp import filter_program
 
 __all__ = ["BubblewrapBackend"]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
-from gumshoe.env.sandboxes.replies import text_of
-from gumshoe.env.sandboxes.session import WardenSession
+from gumshoe.env.sandboxes.connection.link import RPC_GRACE_S, WardenConnection
+from gumshoe.env.sandboxes.connection.replies import text_of
+from gumshoe.env.sandboxes.connection.session import WardenSession
 from gumshoe.errors import SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match
 from gumshoe.tools.runs.interpreters import our_program, python_words

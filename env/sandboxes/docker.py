@@ -9,8 +9,8 @@ the container's disk is read-only; the repository, home and temporary folders ar
 size. Otherwise the disk can be written and is watched: when its use exceeds the limit, everything in the sandbox is
 killed. The daemon may be on another machine (`DOCKER_HOST`): everything goes over its one socket.
 
-A filter refuses the system calls that tests have no use for (`gumshoe.env.sandboxes.seccomp`). The config names other
-runtimes, such as gVisor's `runsc`, and user namespaces.
+A filter refuses the system calls that tests have no use for (`host/seccomp.py`). The config names other runtimes, such
+as gVisor's `runsc`, and user namespaces.
 
 What it does not do: programs run as the image's user, often root inside the container, and with the default runtime on
 the host's kernel. The disk is checked at intervals, so a fast program gets past its limit by what it writes in that
@@ -34,10 +34,10 @@ from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes import engine
 from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
-from gumshoe.env.sandboxes.environment_image import environment_image
-from gumshoe.env.sandboxes.seccomp import docker_profile
+from gumshoe.env.sandboxes.containers import engine
+from gumshoe.env.sandboxes.containers.environment_image import environment_image
+from gumshoe.env.sandboxes.host.seccomp import docker_profile
 from gumshoe.records import Task
 
 __all__ = ["DockerBackend"]

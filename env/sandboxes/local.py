@@ -21,8 +21,8 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
-from gumshoe.env.sandboxes.child import ChildProcess
-from gumshoe.env.sandboxes.owners import name_folder, reap_folders_once
+from gumshoe.env.sandboxes.host.child import ChildProcess
+from gumshoe.env.sandboxes.host.owners import name_folder, reap_folders_once
 
 __all__ = ["LocalBackend", "program_environment"]
 

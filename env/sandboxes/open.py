@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link, WardenConnection
+from gumshoe.env.sandboxes.connection.link import Link, WardenConnection
+from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
-from gumshoe.env.sandboxes.python_mounts import distribution_paths
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError
@@ -228,8 +228,8 @@ def require_sandbox(tasks: Iterable[Task], config: SandboxConfig, *, trusted: bo
 
 def _provide_image(kind: str, task: Task, config: SandboxConfig) -> None:
     """Pulls the image that the task or the config names, where it has to be."""
-    from gumshoe.env.sandboxes.engine import ENGINES
-    from gumshoe.env.sandboxes.pull import provide_image
+    from gumshoe.env.sandboxes.containers.engine import ENGINES
+    from gumshoe.env.sandboxes.containers.pull import provide_image
 
     own = task.workspace.image
     try:
@@ -242,8 +242,8 @@ def _provide_image(kind: str, task: Task, config: SandboxConfig) -> None:
 
 def _check_image(task_id: str, image: str, config: SandboxConfig) -> None:
     """Raises TaskError where the engine answers, does not have the task's image, and may not pull it."""
-    from gumshoe.env.sandboxes.engine import ENGINES, image_is_missing
-    from gumshoe.env.sandboxes.pull import is_pullable
+    from gumshoe.env.sandboxes.containers.engine import ENGINES, image_is_missing
+    from gumshoe.env.sandboxes.containers.pull import is_pullable
 
     kind = "docker" if config.kind == "auto" else config.kind
     if not is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):
@@ -291,22 +291,22 @@ def _bubblewrap(task: Task, config: SandboxConfig) -> Backend:
 
 
 def _bubblewrap_reason(task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.bwrap import bubblewrap_unavailable_reason
+    from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
     del task, config
     return bubblewrap_unavailable_reason()
 
 
 def _container(kind: str, task: Task, config: SandboxConfig) -> Backend:
+    from gumshoe.env.sandboxes.containers.engine import ENGINES
     from gumshoe.env.sandboxes.docker import DockerBackend
-    from gumshoe.env.sandboxes.engine import ENGINES
 
     return DockerBackend(task, config, ENGINES[kind])
 
 
 def _container_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason, image_is_missing
-    from gumshoe.env.sandboxes.pull import is_pullable
+    from gumshoe.env.sandboxes.containers.engine import ENGINES, engine_unavailable_reason, image_is_missing
+    from gumshoe.env.sandboxes.containers.pull import is_pullable
 
     image = (task and task.workspace.image) or config.image
     if is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):

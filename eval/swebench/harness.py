@@ -109,7 +109,7 @@ def check_tools() -> None:
         raise ModuleNotFoundError("No module named 'swebench'", name="swebench")
     if shutil.which("docker") is None:
         raise SandboxError("the harness calls the program `docker`, which is not installed")
-    from gumshoe.env.sandboxes.engine import connect
+    from gumshoe.env.sandboxes.containers.engine import connect
 
     with contextlib.closing(connect()):
         return

@@ -14,9 +14,9 @@ import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.keyring import KEYCTL, with_own_session_keyring
-from gumshoe.env.sandboxes.python_mounts import carried_packages, python_mounts
-from gumshoe.env.sandboxes.seccomp import filter_program
+from gumshoe.env.sandboxes.host.child import KEYCTL, with_own_session_keyring
+from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
+from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.records import Task
 
 CALLS = {

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pexpect.fdpexpect import fdspawn
 
-from gumshoe.env.sandboxes.channel import Channel
-from gumshoe.env.sandboxes.replies import check_reply
+from gumshoe.env.sandboxes.connection.channel import Channel
+from gumshoe.env.sandboxes.connection.replies import check_reply
 from gumshoe.errors import SandboxError
 
 OUTPUT = {"head": "", "tail": "", "cut": 0}

@@ -37,7 +37,7 @@ from uv import find_uv_bin
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.inside import programs as sandbox_programs
 from gumshoe.env.sandboxes.bubblewrap import FIRST_FREE_USER, SYSTEM_FILES, SYSTEM_FOLDERS
-from gumshoe.env.sandboxes.bwrap import USER_OF_GUESTS, find_bwrap
+from gumshoe.env.sandboxes.host.bwrap import USER_OF_GUESTS, find_bwrap
 from gumshoe.errors import SandboxError
 
 __all__ = ["UV", "BuildResult", "BuildSandbox", "IndexSettings"]

@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.sandboxes.bwrap import explain_refusal, find_bwrap
+from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
 
-FIND = "from gumshoe.env.sandboxes.bwrap import find_bwrap; print(find_bwrap().path)"
+FIND = "from gumshoe.env.sandboxes.host.bwrap import find_bwrap; print(find_bwrap().path)"
 RUN = """
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.tasks import load_tasks
 with open_sandbox(load_tasks("casebook")[0][0], SandboxConfig(kind="bubblewrap"), trusted=False) as sandbox:
     print(sandbox.run(["python", "-m", "pytest", "--version"], timeout=60).output)
 """
-WHY = "from gumshoe.env.sandboxes.bwrap import bubblewrap_unavailable_reason; print(bubblewrap_unavailable_reason())"
+WHY = (
+    "from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason; print(bubblewrap_unavailable_reason())"
+)
 STATUS = "CapEff:\t{capabilities}\nSeccomp:\t{seccomp}\n"
 MOUNTS = "21 1 0:18 / / rw,relatime - ext4 /dev/vda rw\n22 21 0:19 / /proc rw,relatime - proc proc rw\n"
 MASKED = MOUNTS + "23 22 0:20 / /proc/acpi ro,relatime - tmpfs tmpfs ro\n"

@@ -14,8 +14,8 @@ import pytest
 from docker.errors import DockerException
 
 from gumshoe.env.environments import RECORD
-from gumshoe.env.sandboxes.engine import ENGINES, connect
-from gumshoe.env.sandboxes.environment_image import REPOSITORY
+from gumshoe.env.sandboxes.containers.engine import ENGINES, connect
+from gumshoe.env.sandboxes.containers.environment_image import REPOSITORY
 from gumshoe.errors import SandboxError
 from support.sandboxes.sandbox_backends import ISOLATED
 

@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.sandboxes.engine import image_digest
+from gumshoe.env.sandboxes.containers.engine import image_digest
 from gumshoe.records import Task, WorkspaceSpec
 
 

@@ -25,8 +25,8 @@ from gumshoe.env.inside.warden.files import Files, Ignore, grep
 from gumshoe.env.inside.warden.jobs import Job, Launcher
 from gumshoe.env.inside.warden.running import BoundedBuffer, ProgramRun, Scanner
 from gumshoe.env.inside.warden.sessions import read_object
-from gumshoe.env.sandboxes.bootstrap import package_files
-from gumshoe.env.sandboxes.replies import text_of
+from gumshoe.env.sandboxes.connection.channel import package_files
+from gumshoe.env.sandboxes.connection.replies import text_of
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 60))
@@ -193,7 +193,7 @@ OLD_PYTHONS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python
 def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
     from gumshoe.env import SandboxConfig
     from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.link import Link
+    from gumshoe.env.sandboxes.connection.link import Link
     from gumshoe.env.sandboxes.local import LocalBackend
 
     class OtherPython(LocalBackend):

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.connection.link import Link
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.errors import SandboxClosed, SandboxError

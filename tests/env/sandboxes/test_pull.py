@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
-from gumshoe.env.sandboxes.engine import DOCKER, PODMAN, connect, image_digest, image_is_missing
+from gumshoe.env.sandboxes.containers.engine import DOCKER, PODMAN, connect, image_digest, image_is_missing
+from gumshoe.env.sandboxes.containers.pull import provide_image
+from gumshoe.env.sandboxes.containers.pulled_images import RECENT_S, image_id, pulled_images
+from gumshoe.env.sandboxes.containers.registry import compressed_size
 from gumshoe.env.sandboxes.open import choose
-from gumshoe.env.sandboxes.pull import provide_image
-from gumshoe.env.sandboxes.pulled_images import RECENT_S, image_id, pulled_images
-from gumshoe.env.sandboxes.registry import compressed_size
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.image_registry import (
@@ -66,7 +66,7 @@ def mirrored(registry: str, **options: Any) -> SandboxConfig:
 
 
 def here(*names: str) -> list[bool]:
-    from gumshoe.env.sandboxes.engine import forget_found_images
+    from gumshoe.env.sandboxes.containers.engine import forget_found_images
 
     forget_found_images()
     return [not image_is_missing(name) for name in names]
@@ -130,8 +130,8 @@ def test_always_takes_what_the_registry_has_now_once_per_process(registry: str, 
     code = (
         "import sys\n"
         "from gumshoe.env import SandboxConfig\n"
-        "from gumshoe.env.sandboxes.engine import DOCKER\n"
-        "from gumshoe.env.sandboxes.pull import provide_image\n"
+        "from gumshoe.env.sandboxes.containers.engine import DOCKER\n"
+        "from gumshoe.env.sandboxes.containers.pull import provide_image\n"
         "for _ in range(2): provide_image(sys.argv[1], DOCKER, SandboxConfig.model_validate_json(sys.argv[2]))"
     )
     argv = [sys.executable, "-c", code, name, newest.model_dump_json()]

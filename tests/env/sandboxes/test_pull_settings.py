@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig
-from gumshoe.env.sandboxes.engine import DOCKER
-from gumshoe.env.sandboxes.pull import is_pullable, provide_image, pull_error, source_of
+from gumshoe.env.sandboxes.containers.engine import DOCKER
+from gumshoe.env.sandboxes.containers.pull import is_pullable, provide_image, pull_error, source_of
 from gumshoe.errors import SandboxError, TaskError
 
 

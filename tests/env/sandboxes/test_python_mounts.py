@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.sandboxes.python_mounts import distribution_paths
+from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.errors import ConfigError
 
 

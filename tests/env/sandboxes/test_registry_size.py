@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.sandboxes.registry import compressed_size
+from gumshoe.env.sandboxes.containers.registry import compressed_size
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 INDEX = {

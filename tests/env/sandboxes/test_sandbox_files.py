@@ -9,8 +9,8 @@ import os
 import pytest
 
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.sandboxes.bootstrap import package_files
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.connection.channel import package_files
 from gumshoe.errors import SandboxError
 from gumshoe.records import Entry, Match
 from support.sandboxes.shell import sh

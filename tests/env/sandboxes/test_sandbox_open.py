@@ -15,7 +15,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.commands.doctor import try_pytest
-from gumshoe.env.sandboxes.engine import reap_orphans
+from gumshoe.env.sandboxes.containers.engine import reap_orphans
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, GumshoeError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
@@ -200,9 +200,9 @@ def test_no_python_runs_between_fork_and_exec(kind: str, task: Task) -> None:
 KILLED_ON_THE_WAY = """
 import os, sys
 from gumshoe.env import SandboxConfig
-from gumshoe.env.sandboxes.bootstrap import bootstrap_argv, payload
+from gumshoe.env.sandboxes.connection.channel import bootstrap_argv, payload
 from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
-from gumshoe.env.sandboxes.channel import Channel
+from gumshoe.env.sandboxes.connection.channel import Channel
 from gumshoe.env.sandboxes.local import LocalBackend
 
 config = SandboxConfig()

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.sandboxes.owners import identity, is_running, name_folder, reap_folders
+from gumshoe.env.sandboxes.host.owners import identity, is_running, name_folder, reap_folders
 
 MAKE_AND_DIE = """
 import os
-from gumshoe.env.sandboxes.owners import name_folder
+from gumshoe.env.sandboxes.host.owners import name_folder
 folder = name_folder()
 (folder / "sub").mkdir(parents=True)
 (folder / "sub" / "file").write_text("x")

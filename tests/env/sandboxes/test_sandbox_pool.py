@@ -14,7 +14,7 @@ import pytest
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.inside.warden.state import mounts
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.connection.link import Link
 from gumshoe.env.sandboxes.open import MOST_POOLS, close_pools
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.errors import SandboxClosed, SandboxError
@@ -31,8 +31,8 @@ def start(request: pytest.FixtureRequest, task: Task) -> Start:
 
     def start_one() -> Link:
         if request.param in ("docker", "podman"):
+            from gumshoe.env.sandboxes.containers.engine import ENGINES
             from gumshoe.env.sandboxes.docker import DockerBackend
-            from gumshoe.env.sandboxes.engine import ENGINES
 
             return Link(DockerBackend(task, config, ENGINES[request.param]), 1 << 18)
         from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
@@ -179,7 +179,7 @@ TWO_LEASES = """
 from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
+from gumshoe.env.sandboxes.connection.link import Link
 from gumshoe.env.sandboxes.pool import SandboxPool
 
 config = SandboxConfig(disk_mb=64)

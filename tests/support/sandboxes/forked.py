@@ -13,7 +13,7 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.inside.warden.serving import serve
-from gumshoe.env.sandboxes.bootstrap import package_files, payload
+from gumshoe.env.sandboxes.connection.channel import package_files, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 
 
@@ -23,7 +23,6 @@ class ForkedBackend(LocalBackend):
     def __init__(self, config: SandboxConfig) -> None:
         super().__init__(config)
         self._child = 0
-        self._terminal: SpawnBase[bytes] | None = None
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
         self._child, master = pty.fork()

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.sandboxes.engine import DOCKER, connect
+from gumshoe.env.sandboxes.containers.engine import DOCKER, connect
 
 __all__ = ["LAYER_BYTES", "push_image", "running_registry", "unique_name"]
 

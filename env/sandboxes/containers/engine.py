@@ -18,7 +18,7 @@ from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 from docker.types import Ulimit
 from requests.exceptions import RequestException
 
-from gumshoe.env.sandboxes.owners import identity, is_running
+from gumshoe.env.sandboxes.host.owners import identity, is_running
 from gumshoe.errors import SandboxError
 
 __all__ = [

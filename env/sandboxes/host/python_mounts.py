@@ -90,12 +90,12 @@ def _site_folders() -> list[str]:
 
 def _own_folders() -> list[str]:
     """Gumshoe's own code, wherever links lead to it."""
-    package = Path(__file__).resolve().parent.parent.parent
+    env = Path(__file__).resolve().parents[2]
     import gumshoe
 
     roots = [Path(path) for path in gumshoe.__path__]
     linked = [path.resolve() for root in roots for path in root.iterdir() if path.is_dir()]
-    return sorted({str(path) for path in (package / "env", *(root.resolve() for root in roots), *linked)})
+    return sorted({str(path) for path in (env, *(root.resolve() for root in roots), *linked)})
 
 
 @functools.cache

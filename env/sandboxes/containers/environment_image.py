@@ -13,7 +13,7 @@ from docker.errors import ContainerError, ImageNotFound
 from docker.types import Ulimit
 
 from gumshoe.env.environments import INSIDE, InstalledEnvironment, find_environment
-from gumshoe.env.sandboxes.python_mounts import carried_packages
+from gumshoe.env.sandboxes.host.python_mounts import carried_packages
 from gumshoe.errors import TaskError
 
 __all__ = ["REPOSITORY", "environment_image"]

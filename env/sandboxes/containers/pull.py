@@ -22,9 +22,15 @@ from docker.utils import parse_repository_tag
 from requests.exceptions import RequestException
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.engine import Engine, connect, describe_error, forget_found_images, image_is_missing
-from gumshoe.env.sandboxes.pulled_images import image_id, make_room, note_use, record_pull, remove_nameless
-from gumshoe.env.sandboxes.registry import compressed_size
+from gumshoe.env.sandboxes.containers.engine import (
+    Engine,
+    connect,
+    describe_error,
+    forget_found_images,
+    image_is_missing,
+)
+from gumshoe.env.sandboxes.containers.pulled_images import image_id, make_room, note_use, record_pull, remove_nameless
+from gumshoe.env.sandboxes.containers.registry import compressed_size
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
 
 __all__ = ["is_pullable", "provide_image", "pull_error", "source_of"]

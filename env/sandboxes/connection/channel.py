@@ -1,23 +1,40 @@
-"""The connection to a warden: one JSON request out, one answer back, enclosed in a nonce nobody can guess."""
+"""The connection to a warden: one JSON request out, one answer back, enclosed in a nonce nobody can guess.
+
+A fresh interpreter is started at the other end of a terminal with `-c` and a small program that makes its terminal
+raw, prints a word to say so, reads the package `env/inside` from the terminal and runs the warden in it. So nothing has
+to be copied or mounted beforehand, and this is all that is ever sent: the warden puts the package on the sandbox's
+disk.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import secrets
 import threading
+from pathlib import Path
 from typing import Any
 
 from pexpect.exceptions import EOF, TIMEOUT
 from pexpect.spawnbase import SpawnBase
 
-from gumshoe.env.sandboxes.bootstrap import payload
-from gumshoe.env.sandboxes.replies import check_reply
+from gumshoe.env.inside.loading import PACKAGE, READ
+from gumshoe.env.sandboxes.connection.replies import check_reply
 from gumshoe.errors import SandboxError
 
-__all__ = ["Channel", "WardenGone"]
+__all__ = ["Channel", "WardenGone", "bootstrap_argv", "package_files", "payload"]
 
 START_TIMEOUT_S = 60.0
+START = """\
+import os, sys, tty
+tty.setraw(0)
+os.write(1, sys.argv.pop(1).encode() + b"\\n")
+"""
+SERVE = f"""\
+from {PACKAGE}.warden.serving import serve
+serve(0, 1, files)
+"""
 
 
 class WardenGone(SandboxError):
@@ -84,7 +101,7 @@ class Channel:
         try:
             self._terminal.expect_exact(marker, timeout=timeout)  # pyright: ignore[reportArgumentType]
         except EOF:
-            raise WardenGone(f"the sandbox is gone{_last_words(self._terminal.before)}") from None
+            raise WardenGone(f"the sandbox is gone{_last_log_line(self._terminal.before)}") from None
         except TIMEOUT:
             raise WardenGone(f"the sandbox did not respond for {timeout:g} s") from None
         except OSError as error:
@@ -116,9 +133,28 @@ def _result(text: bytes) -> Any:
             raise SandboxError("the sandbox's answer is not a valid warden response")
 
 
-def _last_words(before: object) -> str:
+def _last_log_line(before: object) -> str:
     """The last line that was printed, as `: line`, or nothing."""
     if not isinstance(before, bytes):
         return ""
     lines = [line for line in re.split(r"[\r\n]+", before.decode("utf-8", "replace")) if line.strip()]
     return f": {lines[-1].strip()}" if lines else ""
+
+
+def bootstrap_argv(python: str, word: str) -> list[str]:
+    """The command line that waits for `payload()`; it prints `word` when it is ready for it."""
+    return [python, "-I", "-S", "-c", START + READ + SERVE, word, str(len(payload()))]
+
+
+@functools.cache
+def payload() -> bytes:
+    """The package as JSON in ASCII."""
+    return json.dumps(package_files()).encode("ascii")
+
+
+@functools.cache
+def package_files() -> dict[str, str]:
+    """The texts of `env/inside`, by their paths in a sandbox's support folder."""
+    folder = Path(__file__).parents[2] / "inside"
+    paths = sorted(folder.rglob("*.py"))
+    return {f"{PACKAGE}/{path.relative_to(folder).as_posix()}": path.read_text(encoding="ascii") for path in paths}

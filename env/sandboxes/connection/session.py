@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
-from gumshoe.env.sandboxes.replies import text_of
+from gumshoe.env.sandboxes.connection.link import RPC_GRACE_S, WardenConnection
+from gumshoe.env.sandboxes.connection.replies import text_of
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.records import SessionReply
 

@@ -1,0 +1,1 @@
+"""The host's side of the connection to a warden."""

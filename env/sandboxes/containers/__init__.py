@@ -1,0 +1,1 @@
+"""What the container sandbox needs of Docker or Podman: engines and images."""
