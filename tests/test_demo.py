@@ -15,11 +15,11 @@ import yaml
 
 from gumshoe.cli import COMMANDS, main
 from gumshoe.commands.config import CONFIGS, config_model
+from gumshoe.commands.demo import CONFIGS as DEMO
+from gumshoe.commands.demo import Stage, StageFailed, run_stage, stages
+from gumshoe.commands.demo_outcome import show_outcome
 from gumshoe.config import Config, load_config
 from gumshoe.console import Console
-from gumshoe.demo import CONFIGS as DEMO
-from gumshoe.demo import Stage, StageFailed, run_stage, stages
-from gumshoe.demo_outcome import show_outcome
 from support.eval.held_out import make_taskset
 
 

@@ -21,7 +21,7 @@ from gumshoe.standard_streams import screened_streams
 __all__ = ["COMMANDS", "main", "make_parser"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("gumshoe.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
+    "demo": ("gumshoe.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
     "doctor": ("gumshoe.env.commands.doctor", "show which sandboxes work here; clean up after dead runs"),
     "tasks": ("gumshoe.env.commands.tasks", "list, show and check the tasks of a source"),
     "play": ("gumshoe.collect.commands.play", "debug a task yourself, with the tools that an agent has"),

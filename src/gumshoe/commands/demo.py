@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StageFailed", "configure", "run", "run_stage", "stages"]
 
-CONFIGS = Path(__file__).parent / "configs" / "demo"
+CONFIGS = Path(__file__).parents[1] / "configs" / "demo"
 
 EXTRAS = "gumshoe-debug[train,serve]"
 NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
@@ -76,8 +76,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all stages, and shows what came of them; the first that fails ends the demo with its exit code."""
+    from gumshoe.commands.demo_outcome import show_outcome
     from gumshoe.console import Console
-    from gumshoe.demo_outcome import show_outcome
 
     _check_packages()
     out: Path = arguments.out or Path("runs") / "demo" / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
