@@ -114,7 +114,6 @@ def _report(shown: ToolOutput) -> Completion:
     hypothesis = f"The failing test calls {symbol}."
     arguments: dict[str, JsonValue] = {
         "locations": [{"path": shown.data["path"], "start": start, "end": end, "symbol": symbol}],
-        "findings": [{"claim": "the failing test calls it", "step": shown.step, "quote": lines[0].strip()}],
         "hypothesis": hypothesis,
     }
     return turn_with_call(4, format_decision(Decision.REPORT, None, hypothesis), "report", arguments)

@@ -11,13 +11,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, W
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, Observation, RuledOut
+from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location, Observation, RuledOut
 from gumshoe.text import plural
 from gumshoe.tools.base import ConfirmTwice
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.evidence.checks import check_findings, describe_place
-from gumshoe.tools.evidence.facts import Fact, all_facts, normal
-from gumshoe.tools.evidence.probes import with_probes
+from gumshoe.tools.evidence.facts import all_facts
 from gumshoe.tools.runs.reproductions import reproduction_text, run_reproduction
 
 __all__ = ["PACK_TOKENS", "STILL_FAILS", "Report", "Submit", "pack_tokens"]
@@ -36,33 +35,18 @@ def _fact_number(value: object) -> object:
 
 
 class _FindingArgument(BaseModel):
-    """A finding as a model writes it: it cites a fact by its number, or quotes a step.
-
-    Unknown fields are ignored, and one that brings a probe or check is refused: these are the environment's.
-    """
+    """A finding as a model writes it: it cites a fact by its number. Unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
-    fact: Annotated[int, BeforeValidator(_fact_number), Field(ge=1)] | None = None
+    fact: Annotated[int, BeforeValidator(_fact_number), Field(ge=1)]
     claim: str = ""
-    step: int | None = Field(default=None, ge=0)
-    quote: str | None = None
-    probe: None = None
-    check: None = None
 
     def to_record(self, facts: Sequence[Fact]) -> Finding:
         """The finding, with the probe of the fact that it cites. Raises ToolFailure."""
-        if self.fact is None:
-            if self.step is None or self.quote is None:
-                raise ToolFailure("bad_arguments", "a finding cites a fact by its number: fact is missing")
-            return Finding(claim=self.claim, step=self.step, quote=self.quote)
         if self.fact > len(facts):
             raise ToolFailure("bad_arguments", f"there is no fact f{self.fact}; facts shown so far: {len(facts)}")
-        fact = facts[self.fact - 1]
-        if fact.words:
-            fact = fact.claiming(normal(fact.value.strip().partition("\n")[0]))
-        quote = fact.value if fact.words else fact.text
-        return Finding(claim=self.claim, step=fact.step, quote=quote, probe=fact.probe)
+        return facts[self.fact - 1].finding(self.claim)
 
 
 class _LocationArgument(BaseModel):
@@ -134,7 +118,7 @@ class Report(ConfirmTwice):
         """
         if not locations:
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
-        facts = all_facts(list(enumerate(self.events.history))) if findings else []
+        facts = all_facts(self.events.history) if findings else []
         named = [self._location(location) for location in locations]
         meant = {place.path: _meant(workspace, place.path) for place in named}
         pack = ContextPack(
@@ -157,9 +141,7 @@ class Report(ConfirmTwice):
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
-        quoted = [one for one in pack.findings if one.probe is None]
-        derived = iter(with_probes(quoted, list(enumerate(self.events.history))) if quoted else ())
-        findings = check_findings(workspace, [one if one.probe else next(derived) for one in pack.findings])
+        findings = check_findings(workspace, pack.findings)
         wrong = [
             f"finding {number} is contradicted: {_describe_check(finding)}"
             for number, finding in enumerate(findings, start=1)

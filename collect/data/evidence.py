@@ -1,4 +1,4 @@
-"""From what was observed to a ContextPack: places in code that was seen, findings quoted word for word.
+"""From what was observed to a ContextPack: places in code that was seen, findings that cite facts.
 
 The scripted teacher writes its reports with it, and the dataset's seeker view ends the teacher's whole episodes with
 it, so both mean the same thing. Only observations count: a pack never holds what was not seen.
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
-from gumshoe.records import ContextPack, Finding, Location
+from gumshoe.records import ContextPack, Fact, Finding, Location, Probe, StopProbe
 from gumshoe.text import indentation
 from gumshoe.tools.eval import SHOW_OUTCOMES
-from gumshoe.tools.evidence.facts import cited_fact
-from gumshoe.tools.runs.tracebacks import doctest_place
+from gumshoe.tools.evidence.facts import EXCEPTION
+from gumshoe.tools.runs.tracebacks import telling_line
 
 __all__ = [
-    "MAX_QUOTE",
     "FailingTest",
     "Region",
     "build_pack",
+    "failure_fact",
     "failures",
     "functions_around",
     "pack_arguments",
@@ -31,17 +31,15 @@ __all__ = [
     "seen_code",
     "stop_at",
     "telling_values",
-    "values_at",
 ]
 
 MARGIN = 2
 """Lines of context on each side of the lines that matter."""
 MAX_QUOTE = 60
-"""The most characters of a quote. A longer one is not cut but dropped for something shorter: quotes are meant to be
-read, and small models must be able to learn to repeat them word for word."""
+"""The most characters of a value that is cited: findings are meant to be read."""
 MAX_VALUES = 2
 PROGRAM = "the program"
-"""Stands for the test if individual tests are not known; its lines are in reverse order."""
+"""Stands for the test if individual tests are not known."""
 
 _OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -51,27 +49,16 @@ Code = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True)
 class FailingTest:
-    """One failing test that `eval` has shown: the step, the test's id, the lines of its message."""
+    """One failing test that `eval` has shown: the step, the test's id, what was printed about it."""
 
     step: int
     test: str
-    lines: tuple[str, ...]
+    text: str
 
     @property
     def message(self) -> str:
         """What is wrong, on one line: a doctest's difference, an error or a comparison, else the first line."""
-        difference = self._difference()
-        if difference:
-            return difference
-        telling = [line for line in self.lines if re.search(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b", line)]
-        return (telling or list(self.lines) or [""])[0]
-
-    def _difference(self) -> str:
-        """What a doctest expected and got; empty if the message is not about a doctest's difference."""
-        if not self.lines or doctest_place(self.test, self.lines[-1]) is None:
-            return ""
-        told = [number for number, line in enumerate(self.lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
-        return " ".join(self.lines[told[0] : -1]) if told else self.lines[-1]
+        return telling_line("" if self.test == PROGRAM else self.test, self.text)
 
 
 @dataclass(frozen=True)
@@ -102,13 +89,21 @@ def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
     data = output.data
     for outcome in data.get("outcomes", ()):
         if outcome["outcome"] in ("failed", "error"):
-            yield FailingTest(output.step, outcome["id"], tuple(_lines(outcome["message"])))
+            yield FailingTest(output.step, outcome["id"], outcome["message"])
     if not data.get("outcomes") and not data.get("passed", True):
-        yield FailingTest(output.step, PROGRAM, tuple(reversed(_lines(data.get("output", "")))))
+        yield FailingTest(output.step, PROGRAM, data.get("output", ""))
 
 
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]
+def failure_fact(outputs: Iterable[ToolOutput], failure: FailingTest) -> Fact | None:
+    """The fact that a test fails; None if no frame of the project is known, or the text does not show it."""
+    shown = [fact for output in outputs if output.step == failure.step for fact in output.facts]
+    return next((fact for fact in shown if _failing_test(fact.probe) == failure.test), None)
+
+
+def _failing_test(probe: Probe) -> str | None:
+    if isinstance(probe, StopProbe) and probe.expression == EXCEPTION:
+        return probe.test or PROGRAM
+    return None
 
 
 def region_of(lines: Mapping[int, str], number: int) -> Region:
@@ -166,30 +161,23 @@ def build_pack(
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
-def pack_arguments(pack: ContextPack, shown: str) -> dict[str, JsonValue]:
+def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str, JsonValue]:
     """The pack as the arguments of a `report` call, without empty optional ones.
 
-    Findings cite the numbers of facts in `shown`, the text of the conversation; those about anything else quote a step.
+    Findings cite facts by their numbers in `outputs`, from which they were made.
     """
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json",
         include={"locations", "hypothesis", "ruled_out", "failing_frame"},
         exclude_defaults=True,
     )
-    findings: list[JsonValue] = [_cited(finding, shown) for finding in pack.findings]
+    numbers = {(fact.step, fact.probe): fact.number for output in outputs for fact in output.facts}
+    findings: list[JsonValue] = [
+        {"fact": numbers[finding.step, finding.probe], "claim": finding.claim}
+        for finding in pack.findings
+        if finding.probe is not None
+    ]
     return {"locations": [], "findings": findings, **arguments}
-
-
-def _cited(finding: Finding, shown: str) -> dict[str, JsonValue]:
-    """The finding as an argument; the last fact of the shown text that begins with its quote is cited.
-
-    Observations cut long values in the middle: their beginning will do.
-    """
-    quote = finding.quote
-    fact = cited_fact(shown, quote[:MAX_QUOTE], whole=len(quote) <= MAX_QUOTE)
-    if fact is not None:
-        return {"fact": fact, "claim": finding.claim}
-    return {"claim": finding.claim, "step": finding.step, "quote": quote}
 
 
 def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:
@@ -210,22 +198,12 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, w
 
 
 def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
-    """The first failure: what is wrong or else which test fails, if short enough to quote; otherwise how many fail."""
-    for failure in failures(outputs)[:1]:
-        shown = [failure.message, *([] if failure.test == PROGRAM else [failure.test])]
-        quote = next((quote for quote in shown if quote and len(quote) <= MAX_QUOTE), None)
-        if quote is not None:
-            return [Finding(claim=f"{failure.test.rpartition('::')[2]} fails", step=failure.step, quote=quote)]
-    return _count_findings(outputs)
-
-
-def _count_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
-    """The summary of the first test run that failed."""
-    failed = {failure.step for failure in failures(outputs)[:1]}
+    """How the first test fails."""
     return [
-        Finding(claim="tests fail", step=output.step, quote=output.text.partition("\n")[0][:MAX_QUOTE])
-        for output in outputs
-        if output.step in failed and output.tool in SHOW_OUTCOMES
+        fact.finding(f"{failure.test.rpartition('::')[2]} fails")
+        for failure in failures(outputs)[:1]
+        for fact in [failure_fact(outputs, failure)]
+        if fact is not None
     ]
 
 
@@ -242,29 +220,19 @@ def _value_findings(
     functions: Mapping[str, Collection[int]],
     code: Code,
 ) -> list[Finding]:
-    """Quotes the values, seen in the function, of names in the lines that matter; if there are none, where the debugger
+    """The values, seen in the function, of names in the lines that matter; if there are none, where the debugger
     stopped.
     """
     for path, numbers in cause.items():
         names = {name for number in numbers for name in _NAME.findall(code.get(path, {}).get(number, ""))}
         for output in outputs:
-            if stop_at(output, path, functions[path]) is None:
+            stop = stop_at(output, path, functions[path])
+            if stop is None:
                 continue
-            values = telling_values(output, names)
-            return [
-                Finding(claim=f"value of {name} there", step=output.step, quote=line)
-                for name, line in values[:MAX_VALUES]
-            ] or _stop_findings([output], {path: functions[path]})
-    return []
-
-
-def _stop_findings(outputs: Sequence[ToolOutput], places: Mapping[str, Collection[int]]) -> list[Finding]:
-    """Where the debugger first stopped at one of the places."""
-    for path, numbers in places.items():
-        for output in outputs:
-            stopped = stop_at(output, path, numbers)
-            if stopped is not None:
-                return [Finding(claim="the tests run through it", step=output.step, quote=stopped)]
+            values = telling_values(output, names)[:MAX_VALUES]
+            return [fact.finding(f"value of {name} there") for name, fact in values] or [
+                fact.finding("the tests run through it") for fact in output.facts if fact.quote == stop
+            ][:1]
     return []
 
 
@@ -279,22 +247,26 @@ def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | No
     return None
 
 
-def values_at(output: ToolOutput) -> list[tuple[str, str]]:
-    """The values of variables that the debugger showed: name, and `name = value` as it was shown."""
-    return [
-        (name, f"{name} = {value}")
-        for result in output.data.get("results", ())
-        for name, value in result.get("values", ())
-        if name.isidentifier() and "\n" not in value
-    ]
+def telling_values(output: ToolOutput, names: Collection[str] | None = None) -> list[tuple[str, Fact]]:
+    """The values of variables that the debugger showed: name and fact, short ones first.
 
+    `self` and `cls` come last, as they tell the least.
 
-def telling_values(output: ToolOutput, names: Collection[str]) -> list[tuple[str, str]]:
-    """The values of `names` that fit into a quote, short ones first; `self` and `cls` come last, as they tell the
-    least.
+    Args:
+        output: the debugger's answer.
+        names: the variables; by default, all.
     """
-    values = [(name, line) for name, line in values_at(output) if name in names and len(line) <= MAX_QUOTE]
-    return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1])))
+    values = [
+        (name, fact)
+        for fact in output.facts
+        for name in [_expression(fact.probe)]
+        if name.isidentifier() and (names is None or name in names) and len(fact.quote) <= MAX_QUOTE
+    ]
+    return sorted(values, key=lambda value: (value[0] in {"self", "cls"}, len(value[1].quote)))
+
+
+def _expression(probe: Probe) -> str:
+    return probe.expression if isinstance(probe, StopProbe) else ""
 
 
 def _solid(lines: Mapping[int, str], number: int) -> str:

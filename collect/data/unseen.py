@@ -241,9 +241,6 @@ def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, s
         if not seen.has(code[:MOST_OF_CODE].rstrip(" :")):
             yield "string", code
     for finding in _items(arguments.get("findings")):
-        quote = str(finding.get("quote") or "")
-        if quote and not seen.has(quote):
-            yield "string", quote
         yield from _in_prose(str(finding.get("claim") or ""), seen)
     for item in _items(arguments.get("ruled_out")):
         yield from _in_prose(f"{item.get('what') or ''}\n{item.get('why') or ''}", seen)

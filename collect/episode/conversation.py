@@ -156,7 +156,7 @@ def _elided(message: Message) -> Message:
     prefix = head[0] if head else ""
     text = f"{prefix}[left out: {len(message.content) - len(prefix)} characters]"
     return (
-        message.model_copy(update={"content": text, "observation": None})
+        message.model_copy(update={"content": text, "observation": None, "facts": ()})
         if len(text) < len(message.content)
         else message
     )

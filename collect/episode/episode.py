@@ -44,6 +44,7 @@ from gumshoe.records import (
     Usage,
 )
 from gumshoe.tools.calls.parsing import bare_name
+from gumshoe.tools.evidence.facts import FactReader
 
 __all__ = ["NOT_RUN", "AnyEnv", "Episode", "EpisodeSnapshot", "MakeEnv", "Perform", "Request", "StepResult"]
 
@@ -142,6 +143,8 @@ class Episode:
         self._perform = perform or (lambda env, call: env.step(call))
         self._info: EnvironmentInfo | None = None
         self._used: Counter[str] = Counter()
+        self._facts = FactReader()
+        self._turns: list[int] = []
         self._idle_turns = 0
         self._elided = 0
         self._started = self._asked = time.monotonic()
@@ -250,6 +253,11 @@ class Episode:
         self.messages, self.steps = list(kept.messages), list(kept.steps)
         self.usage, self._used = kept.usage, kept.used.copy()
         self._idle_turns, self._elided = kept.idle_turns, kept.elided
+        del self._turns[kept.used.total() :]
+        self._facts = FactReader()
+        for step in self.steps:
+            for observation in step.observations:
+                self._facts.read(step.index, observation)
         self._started = time.monotonic() - kept.elapsed_s
         self.stop, self.reward, self.verdict, self.context_pack = None, 0.0, None, None
 
@@ -285,13 +293,20 @@ class Episode:
         if call.name not in offered and call.name in self.info.decisions:
             needed, count = self.agent.unlocked_by[call.name]
             return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
+        self._turns.append(len(self.steps))
         _, reward, _, _, info = self._perform(self._outer, call)
         self._used[call.name] += 1
         self.stop = info["stop"]
         self.reward = float(reward)
         self.verdict = info.get("verdict")
-        self.context_pack = info.get("context_pack")
+        pack = info.get("context_pack")
+        self.context_pack = None if pack is None else self._by_turn(pack)
         return info["observation"], self.reward
+
+    def _by_turn(self, pack: ContextPack) -> ContextPack:
+        """The pack whose findings name turns as their steps; the environment, which knows no turns, counts calls."""
+        findings = (one.model_copy(update={"step": self._turns[one.step]}) for one in pack.findings)
+        return pack.model_copy(update={"findings": tuple(findings)})
 
     def _answers(
         self, completion: Completion, observations: Sequence[Observation], offered: Sequence[ToolSchema]
@@ -299,16 +314,16 @@ class Episode:
         if not completion.tool_calls:
             return [Message(role="user", content=nudge(offered, self._why_no_call(completion), self._used))]
         seen = self.steps[-1] if self.steps else None
-        before = [one for step in self.steps for one in step.observations]
+        step = len(self.steps)
         return [
             tool_message(
-                len(self.steps),
+                step,
                 observation,
                 call,
-                [*before, *observations[:index]],
+                self._facts.read(step, observation),
                 again=_was_made(call, observation, seen),
             )
-            for index, (call, observation) in enumerate(zip(completion.tool_calls, observations, strict=True))
+            for call, observation in zip(completion.tool_calls, observations, strict=True)
         ]
 
     def _why_no_call(self, completion: Completion) -> str:

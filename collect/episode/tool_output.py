@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.records import Message, Observation, Step, ToolCall
-from gumshoe.tools.evidence.facts import numbered_text
+from gumshoe.records import Fact, Message, Observation, Step, ToolCall, WhatIfProbe
+from gumshoe.tools.evidence.facts import FactReader, numbered_text, variant_of
+from gumshoe.tools.runs.forked_runs import Variant
 
 __all__ = [
     "ToolOutput",
+    "fact_of_change",
     "outputs_of_steps",
     "reproduction_of",
     "shown_code",
@@ -25,10 +27,11 @@ AGAIN = "\nThis is the same call as in the last turn, with the same result: make
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """One answer of a tool and the index of its step."""
+    """One answer of a tool, the index of its step, and the facts that have numbers in its text."""
 
     step: int
     observation: Observation
+    facts: tuple[Fact, ...] = ()
 
     @property
     def tool(self) -> str:
@@ -47,7 +50,7 @@ class ToolOutput:
 
 
 def tool_message(
-    step: int, observation: Observation, call: ToolCall, before: Sequence[Observation] = (), *, again: bool = False
+    step: int, observation: Observation, call: ToolCall, facts: Sequence[Fact] = (), *, again: bool = False
 ) -> Message:
     """The message that answers a call. It carries the observation for policies that are programs.
 
@@ -55,16 +58,18 @@ def tool_message(
         step: the index of the step.
         observation: the answer.
         call: what is answered.
-        before: all earlier observations of the episode: the facts of this one are numbered on from theirs.
+        facts: those of the answer, as a `FactReader` numbers them.
         again: the last turn had the same call and the same answer, and the message says so: small models repeat
             themselves.
     """
+    text, shown = numbered_text(observation, facts)
     return Message(
         role="tool",
-        content=f"[step {step}] {numbered_text(before, observation)}{AGAIN if again else ''}",
+        content=f"[step {step}] {text}{AGAIN if again else ''}",
         tool_call_id=call.id,
         name=observation.tool or call.name,
         observation=observation,
+        facts=shown,
     )
 
 
@@ -75,7 +80,7 @@ def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
     for message in messages:
         step += message.role == "assistant"
         if message.observation is not None:
-            found.append(ToolOutput(step, message.observation))
+            found.append(ToolOutput(step, message.observation, message.facts))
     return found
 
 
@@ -86,7 +91,19 @@ def shown_text(messages: Sequence[Message]) -> str:
 
 def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     """Every answer in the steps of a trajectory, in order."""
-    return [ToolOutput(step.index, observation) for step in steps for observation in step.observations]
+    reader = FactReader()
+    return [
+        ToolOutput(step.index, observation, numbered_text(observation, reader.read(step.index, observation))[1])
+        for step in steps
+        for observation in step.observations
+    ]
+
+
+def fact_of_change(output: ToolOutput, result: Mapping[str, Any]) -> Fact | None:
+    """The fact about a change that was tried in memory, from its result in the data; None if the text shows none."""
+    change = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
+    found = (fact for fact in output.facts if isinstance(fact.probe, WhatIfProbe) and variant_of(fact.probe) == change)
+    return next(found, None)
 
 
 def shown_code(output: ToolOutput) -> dict[int, str]:

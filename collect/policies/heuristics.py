@@ -11,9 +11,8 @@ from pydantic import JsonValue
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.records import Completion, DebugFrame, Decision, Message, ToolSchema
-from gumshoe.tools.runs.tracebacks import describe_frame
-from gumshoe.tools.suspects import describe_suspect, shown_suspects
+from gumshoe.records import Completion, DebugFrame, Decision, Fact, Message, ToolSchema
+from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["SUSPECT", "TRACEBACK", "Heuristic", "last_frame"]
 
@@ -50,26 +49,28 @@ class Heuristic:
         return turn_with_call(1, format_decision(Decision.REPORT, None, self.found), "report", report)
 
 
-def last_frame(data: Mapping[str, Any]) -> tuple[DebugFrame, str] | None:
-    """The last frame in the data of an `eval`, and words that quote it; frames of tests only if there is no other."""
+def last_frame(data: Mapping[str, Any]) -> DebugFrame | None:
+    """The last frame in the data of an `eval`; one of tests only if there is no other."""
     failing = [outcome for outcome in data.get("outcomes", ()) if outcome["outcome"] in ("failed", "error")]
-    frames = [DebugFrame.model_validate(frame) for outcome in failing for frame in outcome.get("frames", ())]
-    found = [(frame, describe_frame(frame)) for frame in frames]
-    for printed in data.get("frames", ()):
-        frame = DebugFrame.model_validate(printed)
-        found.append((frame, frame.code or f"line {frame.line}"))
-    own = [pair for pair in found if not holds_tests(pair[0].path)]
+    frames = [frame for outcome in failing for frame in outcome.get("frames", ())]
+    found = [DebugFrame.model_validate(frame) for frame in [*frames, *data.get("frames", ())]]
+    own = [frame for frame in found if not holds_tests(frame.path)]
     return (own or found or [None])[-1]
 
 
+def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> list[JsonValue]:
+    """A finding that cites the last fact about a line; none if no fact is about it."""
+    there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (path, line)]
+    return [{"fact": fact.number, "claim": claim} for fact in there[-1:]]
+
+
 def _end_of_traceback(output: ToolOutput) -> dict[str, JsonValue] | None:
-    found = last_frame(output.data)
-    if found is None:
+    frame = last_frame(output.data)
+    if frame is None:
         return None
-    frame, quote = found
     return {
         "locations": [{"path": frame.path, "start": frame.line, "end": frame.line}],
-        "findings": [{"claim": "last line of the traceback", "step": output.step, "quote": quote}],
+        "findings": _citing(output.facts, frame.path, frame.line, "last line of the traceback"),
         "hypothesis": f"The traceback ends at {frame.path}:{frame.line}.",
     }
 
@@ -81,9 +82,7 @@ def _first_suspect(output: ToolOutput) -> dict[str, JsonValue] | None:
     first = suspects[0]
     return {
         "locations": [{"path": first["path"], "start": first["start"], "end": first["end"]}],
-        "findings": [
-            {"claim": "most suspicious function", "step": output.step, "quote": describe_suspect(first)},
-        ],
+        "findings": _citing(output.facts[:1], first["path"], first["lines"][0], "most suspicious function"),
         "hypothesis": f"The most suspicious function is in {first['path']}.",
     }
 

@@ -108,7 +108,7 @@ class TeacherPolicy:
         if look is not None:
             return Decision.SEEK, self._sure(here), here.words.before(look), look.kind, look.arguments
         if "report" in here.offered:
-            return self._hand_over(here, shown)
+            return self._hand_over(here)
         if self._missing(here):
             return Decision.SUBMIT, 0.1, here.words.give_up(), "submit", {}
         return self._repair(here)
@@ -183,14 +183,14 @@ class TeacherPolicy:
         known = [one for one in here.belief.statements if one.path == path and one.line <= line <= one.end]
         return known[0] if known else Statement(path, line, line, here.code.get(path, {}).get(line, "").strip())
 
-    def _hand_over(self, here: _Here, shown: str) -> Turn:
+    def _hand_over(self, here: _Here) -> Turn:
         words, belief = here.words, here.belief
         pack = self._pack(here)
         if pack is None:
             pack = pack_of(belief, here.outputs, words)
         if pack is None:
             return Decision.REPORT, 0.0, words.give_up(), "", {}
-        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack, shown)
+        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack, here.outputs)
 
     def _pack(self, here: _Here) -> ContextPack | None:
         """The report on the lines that matter; None if none of them was read."""

@@ -1,6 +1,6 @@
 """The heuristic that tries small changes in the suspects, and reports where one helps.
 
-If the agent has `pdb`, it also stops there, and quotes a value that it sees.
+If the agent has `pdb`, it also stops there, and cites what it sees last.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.data.evidence import failures, pack_arguments, stop_at, values_at
+from gumshoe.collect.data.evidence import failure_fact, failures, pack_arguments, stop_at
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
 from gumshoe.tools.code.functions import MODULE
-from gumshoe.tools.suspects import describe_suspect, shown_suspects
+from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import helpful, stop_command
-from gumshoe.tools.whatif import Effect, describe_change, describe_effect, effect_of
+from gumshoe.tools.whatif import Effect, effect_of
 
 __all__ = ["VaryPolicy"]
 
@@ -80,7 +80,7 @@ class VaryPolicy:
             pack = pack.model_copy(update={"findings": (seen,), "hypothesis": ""})
             thought = "I report this place and what I saw there."
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], thought)
-        return turn_with_call(turn, text, "report", pack_arguments(pack, shown_text(messages)))
+        return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
 
 
 def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})) -> Completion:
@@ -98,15 +98,12 @@ def _holds(place: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
-    """The last value that the debugger showed at the place, or else the stop; None if it did not stop there.
+    """What the debugger showed last at the place, as a rule a value; None if it did not stop there.
 
     The last fact of an observation is the easiest one to learn to cite.
     """
     stop = stop_at(stopped, place["path"], range(place["start"], place["end"] + 1))
-    if stop is None:
-        return None
-    values = [line for _, line in values_at(stopped)]
-    return Finding(claim="seen where it stopped", step=stopped.step, quote=values[-1] if values else stop)
+    return stopped.facts[-1].finding("seen where it stopped") if stop and stopped.facts else None
 
 
 def _pack(
@@ -117,16 +114,17 @@ def _pack(
     best: Mapping[str, Any] | None,
 ) -> ContextPack:
     if best is None:
-        suspect = shown_suspects(listed.data)[0]
-        found = Finding(claim="the first suspect", step=listed.step, quote=describe_suspect(suspect))
+        found = [fact.finding("the first suspect") for fact in listed.facts[:1]]
         hypothesis = f"No small change helps enough; {place['symbol']} is still the first suspect."
     else:
-        found = Finding(claim=CLAIMS[effect_of(best)], step=varied.step, quote=_quote(best))
+        fact = fact_of_change(varied, best)
+        found = [fact.finding(CLAIMS[effect_of(best)])] if fact else []
         hypothesis = _hypothesis(best, place)
-    failing = [Finding(claim="what fails", step=one.step, quote=one.test) for one in failures(outputs)[:1]]
+    failing = [failure_fact(outputs, one) for one in failures(outputs)[:1]]
+    found = [*(fact.finding("what fails") for fact in failing if fact), *found]
     symbol = None if place["symbol"] == MODULE else place["symbol"]
     location = Location(path=place["path"], start=place["start"], end=place["end"], symbol=symbol)
-    return ContextPack(locations=(location,), findings=(*failing, found), hypothesis=hypothesis)
+    return ContextPack(locations=(location,), findings=tuple(found), hypothesis=hypothesis)
 
 
 def _hypothesis(best: Mapping[str, Any], place: Mapping[str, Any]) -> str:
@@ -134,13 +132,3 @@ def _hypothesis(best: Mapping[str, Any], place: Mapping[str, Any]) -> str:
     if effect_of(best) != "repairs":
         return f"Small changes in {place['symbol']} help some of the failing tests: the cause is there."
     return f"Line {best['line']} is wrong: after a small change there, all failing tests pass and none breaks."
-
-
-def _quote(change: Mapping[str, Any]) -> str:
-    whole = describe_change(change)
-    return whole if _is_plain(whole) else describe_effect(change)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a text stands in JSON as it is: small models lose track of escapes."""
-    return text.isprintable() and not set(text) & {'"', "\\"}

@@ -29,6 +29,7 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.text import cut
+from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
 from support.collect.small_trajectories import trajectory
 
 SOURCE = '''\
@@ -57,7 +58,9 @@ LINES = dict(enumerate(SOURCE.splitlines(), start=1))
 
 
 def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:
-    return ToolOutput(step, Observation(tool=tool, text=text, data=data))
+    """An answer, with its facts numbered from 1."""
+    observation = Observation(tool=tool, text=text, data=data)
+    return ToolOutput(step, observation, numbered_text(observation, FactReader().read(step, observation))[1])
 
 
 VIEW = output(1, "view", path="shop/cart.py", start=1, lines=list(LINES.values()))
@@ -73,6 +76,9 @@ EVAL = output(
             "id": "tests/test_cart.py::test_total[a b]",
             "outcome": "failed",
             "message": "def it():\nAssertionError: assert 2 == 3",
+            "frames": [
+                {"path": "tests/test_cart.py", "line": 4, "function": "test_total", "code": "assert total == 3"}
+            ],
         },
     ],
 )
@@ -82,7 +88,11 @@ STOP = output(
     "breakpoint 1 at shop/cart.py:12\n> shop/cart.py:12 in total (breakpoint 1)\n->12         return result - 1\n"
     "self = <Cart>\nitems = [1, 2]\nresult = 3",
     results=[
-        {"command": "c", "output": "", "stop": {"path": "shop/cart.py", "line": 12, "function": "total"}},
+        {
+            "command": "c",
+            "output": "",
+            "stop": {"reason": "breakpoint", "path": "shop/cart.py", "line": 12, "function": "total"},
+        },
         {
             "command": "locals",
             "output": "self = <Cart>\nitems = [1, 2]\nresult = 3",
@@ -149,7 +159,7 @@ def test_a_program_without_tests_fails_with_its_last_words() -> None:
     assert failures([output(3, "eval", passed=True, outcomes=[], output="fine")]) == []
 
 
-def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
+def test_a_pack_holds_what_was_seen_and_cites_it() -> None:
     pack = build_pack([EVAL, VIEW, STOP], {"shop/cart.py": {12}}, "off by one")
     assert pack is not None
     assert pack.locations == (Location(path="shop/cart.py", start=10, end=12, symbol="Cart.total"),)
@@ -159,16 +169,14 @@ def test_a_pack_holds_what_was_seen_and_quotes_it() -> None:
     ]
     texts = {seen.step: seen.text for seen in (EVAL, VIEW, STOP)}
     assert quoted_share(pack, texts) == 1.0
-    assert ContextPack.model_validate(pack_arguments(pack, "")) == pack
-    cited = pack_arguments(pack, "[f3] result = 31\n[f4] result = 3\n[f9] result = 3, n = 1\nresult = 3")["findings"]
-    assert cited == [
-        {"claim": pack.findings[0].claim, "step": 0, "quote": "AssertionError: assert 2 == 3"},
-        {"fact": 9, "claim": pack.findings[1].claim},
+    assert pack_arguments(pack, [EVAL, VIEW, STOP])["findings"] == [
+        {"fact": 1, "claim": "test_total[a b] fails"},
+        {"fact": 4, "claim": "value of result there"},
     ]
 
 
 def test_without_values_the_stop_itself_is_quoted() -> None:
-    stop = {"path": "shop/cart.py", "line": 12, "function": "total"}
+    stop = {"reason": "breakpoint", "path": "shop/cart.py", "line": 12, "function": "total"}
     bare = output(2, "pdb", "> shop/cart.py:12 in total", results=[{"command": "c", "output": "", "stop": stop}])
     pack = build_pack([VIEW, bare], {"shop/cart.py": {12}}, "")
     assert pack is not None
@@ -196,7 +204,7 @@ def test_stops_elsewhere_do_not_count() -> None:
 
 
 def test_an_object_tells_less_than_a_value() -> None:
-    assert [name for name, _ in telling_values(STOP, {"self", "items", "result"})] == ["result", "items", "self"]
+    assert [name for name, _ in telling_values(STOP)] == ["result", "items", "self"]
 
 
 def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
@@ -211,8 +219,9 @@ def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
 def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:
     call = ToolCall(id="c", name="eval")
     turn = Completion(text="look", tool_calls=(call,))
-    messages = [Message(role="user", content="[step 1] no"), turn.as_message(), tool_message(0, EVAL.observation, call)]
-    assert messages[-1].content == f"[step 0] {EVAL.text}"
+    answer = tool_message(0, EVAL.observation, call, FactReader().read(0, EVAL.observation))
+    messages = [Message(role="user", content="[step 1] no"), turn.as_message(), answer]
+    assert without_numbers(answer.content) == f"[step 0] {EVAL.text}"
     assert tool_outputs(messages) == [EVAL]
     step = Step(index=0, message_index=1, completion=turn, observations=(EVAL.observation,))
     stored = trajectory(messages=messages, steps=(step,))

@@ -37,7 +37,13 @@ SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")
 
 
 BUGGY = CLEAN.replace("- 10", "- 14").splitlines()
-FAILING = answer("exit code 1", passed=False, outcomes=[], output="AssertionError: members pay 36")
+FAILING = answer(
+    "exit code 1\nAssertionError: members pay 36",
+    passed=False,
+    outcomes=[],
+    output="AssertionError: members pay 36",
+    frames=[{"path": "shop.py", "line": 14, "function": "<module>"}],
+)
 OUTLINE = answer(
     "shop.py:4: def discount(total, members):\nshop.py:11: def price(items, members):",
     matches=[
@@ -48,7 +54,11 @@ OUTLINE = answer(
 STOP = answer(
     "> shop.py:7 in discount (breakpoint 1)\ntotal = 50\nmembers = True",
     results=[
-        {"command": "c", "output": "", "stop": {"path": "shop.py", "line": 7, "function": "discount"}},
+        {
+            "command": "c",
+            "output": "",
+            "stop": {"reason": "breakpoint", "path": "shop.py", "line": 7, "function": "discount"},
+        },
         {"command": "locals", "output": "", "values": [["total", "50"], ["members", "True"]]},
     ],
 )
@@ -94,8 +104,8 @@ def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
     assert call.name == "report"
     assert call.arguments["locations"] == [{"path": "shop.py", "start": 5, "end": 8, "symbol": "discount"}]
     assert call.arguments["findings"] == [
-        {"claim": "the program fails", "step": 0, "quote": "AssertionError: members pay 36"},
-        {"claim": "value of total there", "step": 3, "quote": "total = 50"},
+        {"fact": 1, "claim": "the program fails"},
+        {"fact": 3, "claim": "value of total there"},
     ]
 
 
@@ -209,24 +219,23 @@ def test_names_in_a_line() -> None:
 
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
-    run, report = converse(TRACEBACK, SEEKER, answer("1 failed", outcomes=[FAILING_TEST]))
+    text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()\n  pkg/b.py:7 in g: 1/0"
+    run, report = converse(TRACEBACK, SEEKER, answer(text, outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
-    assert arguments["findings"] == [
-        {"claim": "last line of the traceback", "step": 0, "quote": "pkg/b.py:7 in g: 1/0"}
-    ]
+    assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
 
 
 def test_frames_of_programs_and_of_tests() -> None:
     printed = [{"path": "pkg/a.py", "line": 3, "function": "f", "code": "g()"}]
-    frame, quote = last_frame({"outcomes": [], "frames": printed}) or (None, "")
+    frame = last_frame({"outcomes": [], "frames": printed})
     assert frame is not None
-    assert (frame.path, frame.line, quote) == ("pkg/a.py", 3, "g()")
+    assert (frame.path, frame.line) == ("pkg/a.py", 3)
     only_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
-    frame, quote = last_frame({"outcomes": [only_test]}) or (None, "")
+    frame = last_frame({"outcomes": [only_test]})
     assert frame is not None
-    assert (frame.path, frame.line, quote) == ("tests/test_a.py", 9, "tests/test_a.py:9 in test_b: f()")
+    assert (frame.path, frame.line) == ("tests/test_a.py", 9)
     assert last_frame({"outcomes": [{**FAILING_TEST, "outcome": "xfailed"}]}) is None
 
 
@@ -307,6 +316,4 @@ def test_the_first_suspect_is_reported() -> None:
     ask, report = converse(SUSPECT, SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
-    assert report.tool_calls[0].arguments["findings"] == [
-        {"claim": "most suspicious function", "step": 0, "quote": "4-9 pkg/b.py B.g 1.00"}
-    ]
+    assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "most suspicious function"}]

@@ -91,7 +91,7 @@ def test_the_verdict_is_that_of_the_hidden_tests_whatever_was_reproduced(pair: t
 
 
 def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task, Oracle]) -> None:
-    finding = {"claim": "add is called with 1 and 2", "step": 1, "quote": "(a, b) = (1, 2)"}
+    finding = {"fact": 4, "claim": "add is called with 1 and 2"}
     report = {"locations": [{"path": "calc.py", "start": 2}], "findings": [finding], "hypothesis": "it subtracts"}
     found = play(pair, script(reproduce(RIGHT), LOOK, ("report", report)), "seeker")
     assert found.context_pack is not None
@@ -99,6 +99,7 @@ def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task
     assert "def test_sum" in pack_text(found.context_pack)
     for pack in (found.context_pack, check_pack(found.context_pack, pair[0], LOCAL)):
         (one,) = pack.findings
+        assert (one.step, one.quote) == (1, "(a, b) = (1, 2)")
         assert one.check is not None
         assert one.check.status == "confirmed"
 

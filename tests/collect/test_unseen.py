@@ -65,7 +65,7 @@ def test_what_was_shown_may_be_said() -> None:
     text = "In shop/cart.py:12 `return sum(items) - rate` takes 40, though 25 is wanted; half_of(price) is fine."
     report = {
         "locations": [{"path": "shop/cart.py", "start": 11, "end": 12, "symbol": "total", "why": text}],
-        "findings": [{"claim": "rate is 40", "step": 0, "quote": "rate = 40"}],
+        "findings": [{"fact": 1, "claim": "rate is 40"}],
         "hypothesis": text,
     }
     assert said(text, "report", **report) == []
@@ -194,10 +194,9 @@ def test_places_of_calls_and_reports() -> None:
     ]
     assert said("", "rewrite", path="shop/cart.py", start=80, end=81, code="") == [("call", "place", "shop/cart.py:80")]
     location = {"path": "shop/cart.py", "start": 80, "end": 85, "symbol": "Cart.secret"}
-    assert said("", "report", locations=[location], findings=[{"claim": "", "step": 0, "quote": "rate = 41"}]) == [
+    assert said("", "report", locations=[location], findings=[{"fact": 1, "claim": ""}]) == [
         ("report", "place", "shop/cart.py:80"),
         ("report", "name", "Cart.secret"),
-        ("report", "string", "rate = 41"),
     ]
 
 

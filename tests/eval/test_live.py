@@ -17,8 +17,7 @@ from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 REPORT = {
     "locations": [{"path": "shop.py", "start": 3, "end": 3}],
     "findings": [
-        {"claim": "members pay too little", "step": 0, "quote": "test_shop.py::test_members"},
-        {"claim": "made up", "step": 0, "quote": "no such line"},
+        {"fact": 1, "claim": "members pay too little"},
     ],
     "hypothesis": "10 is meant",
 }
@@ -60,7 +59,7 @@ def test_an_episode_is_scored(arena: LiveArena) -> None:
     assert play_turns(episode, wants("report", REPORT)) == []
     assert episode.scores() == {
         "line_f1": 1.0,
-        "grounding": 0.5,
+        "grounding": 1.0,
         "cost": pytest.approx(1 / 4),
         "format": pytest.approx(2 / 3),
     }

@@ -189,7 +189,7 @@ def test_a_wrong_call_says_what_the_right_one_is(ledger: Path) -> None:
 def test_a_model_investigates_and_its_report_is_the_answer(ledger: Path) -> None:
     report = {
         "locations": [{"path": "ledger/rates.py", "start": 28, "end": 28}],
-        "findings": [{"claim": "two tests fail", "step": 0, "quote": "2 failed"}],
+        "findings": [{"fact": 1, "claim": "a test fails"}],
         "hypothesis": "the decimals of the wrong currency",
     }
 

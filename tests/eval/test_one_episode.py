@@ -31,18 +31,19 @@ def turn(*calls: tuple[str, dict[str, Any]], text: str = "[seek 0.5] Look.") -> 
 
 
 VIEW = ("view", {"path": "shop.py"})
+EVAL: tuple[str, dict[str, Any]] = ("eval", {})
 REPORT = (
     "report",
     {
         "locations": [{"path": "shop.py", "start": 3, "end": 3}],
-        "findings": [{"claim": "too much", "step": 1, "quote": "total = total - 11"}],
+        "findings": [{"fact": 1, "claim": "too much"}],
         "hypothesis": "10 is meant",
     },
 )
 POLICIES = {
-    "nudged, then reports": ["I wonder.", turn(VIEW, VIEW), turn(("veiw", {})), turn(REPORT)],
+    "nudged, then reports": ["I wonder.", turn(VIEW, EVAL), turn(("veiw", {})), turn(REPORT)],
     "never calls": ["I wonder.", "Still.", "Still."],
-    "cannot be read": [turn(VIEW), "Look.\n<tool_call>\n{broken\n</tool_call>", turn(REPORT)],
+    "cannot be read": [turn(EVAL), "Look.\n<tool_call>\n{broken\n</tool_call>", turn(REPORT)],
     "runs out of turns": [turn(VIEW)] * 5,
     "runs out of calls": [turn(VIEW, VIEW), turn(VIEW, VIEW), turn(VIEW, VIEW, VIEW)],
 }
@@ -196,3 +197,10 @@ def test_the_tokens_that_grpo_trains_on_are_those_of_the_evaluation(
         )
         assert prompt == rendered["input_ids"]
     assert sum(played["env_mask"][0]) == sum(map(len, written))
+
+
+def test_findings_name_the_turn_that_showed_the_fact(evaluated: dict[str, Evaluated]) -> None:
+    pack = evaluated["nudged, then reports"].trajectory.context_pack
+    assert pack is not None
+    assert [finding.step for finding in pack.findings] == [1]
+    assert evaluated["nudged, then reports"].scores["quoted"] == 1.0

@@ -119,6 +119,11 @@ def frames() -> st.SearchStrategy[records.DebugFrame]:
     )
 
 
+def facts() -> st.SearchStrategy[records.Fact]:
+    number, probe = st.integers(1, 10**6), st.just(records.StopProbe(path="a.py", line=1))
+    return st.builds(records.Fact, number=number, step=COUNT, shown=TEXT, quote=TEXT, probe=probe)
+
+
 def packs() -> st.SearchStrategy[ContextPack]:
     return st.builds(
         ContextPack,
@@ -202,6 +207,7 @@ STRATEGIES: dict[type[BaseModel], st.SearchStrategy[Any]] = {
     Usage: usages(),
     WorkspaceSpec: workspaces(),
     records.DebugFrame: frames(),
+    records.Fact: facts(),
     records.Edit: st.builds(records.Edit, path=TEXT, before=st.none() | TEXT, after=st.none() | TEXT),
     records.ExecResult: st.builds(
         records.ExecResult, exit_code=st.none() | st.integers(-64, 255), output=TEXT, duration_s=SECONDS

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gumshoe.records import Check, Finding, StopProbe
+from gumshoe.records import Check, StopProbe
 from gumshoe.tools.evidence.checks import check_probes, read_looks
-from gumshoe.tools.evidence.probes import with_probes
+from support.tools.reports import fact
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -29,8 +29,7 @@ def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> No
     bench = open_bench("local", tools=TOOLS)
     text = bench.text("pdb", command="b shop.py:28, number == 7\nc\np number\ncl\nb shop.py:24\nu\np found")
     assert "number = 7" in text
-    history = list(enumerate(bench.env.toolbox.history))
-    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 7")], history)
+    found = fact(bench, "number = 7")
     test = "test_shop.py::test_sizes"
     assert found.probe == StopProbe(path="shop.py", line=28, time=3, test=test, expression="number", value="7")
     at = StopProbe(path="shop.py", line=28, test=test, expression="number")
@@ -47,8 +46,7 @@ def test_breakpoints_set_on_the_way_do_not_count(open_bench: Open, shop: Path) -
     first, late = [result["stop"] for result in _results(bench) if result.get("stop")]
     assert (first["time"], first["test"]) == (1, "test_shop.py::test_sizes")
     assert "time" not in late
-    (found,) = with_probes([Finding(claim="c", step=0, quote="number = 5")], list(enumerate(bench.env.toolbox.history)))
-    assert found.probe is not None
+    found = fact(bench, "number = 5")
     assert found.probe.time is None
     assert check_probes(bench.workspace, [found.probe]) == [Check(status="confirmed", telling=True)]
 
@@ -59,8 +57,7 @@ def test_what_stops_while_tests_are_imported_is_not_looked_for_in_a_test(open_be
     )
     bench = open_bench("local", tools=TOOLS)
     assert "count = 1" in bench.text("pdb", command="b shop.py:9\nc\np count")
-    history = list(enumerate(bench.env.toolbox.history))
-    (found,) = with_probes([Finding(claim="c", step=0, quote="count = 1")], history)
+    found = fact(bench, "count = 1")
     assert isinstance(found.probe, StopProbe)
     assert found.probe.test == ""
     planted = found.probe.model_copy(update={"value": "4"})

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.data.evidence import failures
-from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.records import Check, ContextPack, StopProbe
 from gumshoe.tools.evidence.checks import check_probes
-from support.tools.reports import TOOLS, report
+from support.tools.reports import TOOLS, fact, report
 from support.tools.tool_bench import Bench
 
 
@@ -34,7 +32,7 @@ def test_a_doctest_fails_where_its_text_says(open_doctests: Callable[[str], Benc
     )
     bench.call("eval")
     quote = "AttributeError: 'int' object has no attribute 'no_such'"
-    pack = ContextPack.model_validate(report(bench, (0, quote)).data["context_pack"])
+    pack = ContextPack.model_validate(report(bench, quote).data["context_pack"])
     (found,) = pack.findings
     assert isinstance(found.probe, StopProbe)
     assert (found.probe.line, found.check and found.check.status) == (2, "confirmed")
@@ -47,14 +45,11 @@ def test_a_doctest_with_another_result_fails_at_its_example(open_doctests: Calla
         'def half(price):\n    """Half of it.\n\n    >>> half(4)\n    2\n    >>> half(None)\n    """\n'
         "    return price and price / 4\n"
     )
-    observation = bench.call("eval")
-    (failed,) = failures([ToolOutput(0, observation)])
-    assert failed.message == "Expected: 2 Got: 1.0"
-    pack = ContextPack.model_validate(report(bench, (0, failed.message), (0, failed.test)).data["context_pack"])
-    probes = [one.probe for one in pack.findings]
-    assert all(isinstance(probe, StopProbe) and (probe.path, probe.line) == ("shop.py", 4) for probe in probes)
-    assert [check.status for check in check_probes(bench.workspace, probes)] == ["confirmed"] * 2
-    wrong = [probes[0] and probes[0].model_copy(update=other) for other in ({"line": 6}, {"value": "Expected: 3"})]
+    bench.call("eval")
+    probe = fact(bench, "Expected: 2 Got: 1.0").probe
+    assert (probe.path, probe.line) == ("shop.py", 4)
+    assert [check.status for check in check_probes(bench.workspace, [probe])] == ["confirmed"]
+    wrong = [probe.model_copy(update=other) for other in ({"line": 6}, {"value": "Expected: 3"})]
     assert [check.status for check in check_probes(bench.workspace, wrong)] == ["contradicted"] * 2
 
 
@@ -63,9 +58,8 @@ def test_a_doctest_of_a_text_file_is_confirmed(open_bench: Callable[..., Bench],
     (project / "shop.py").write_text("def half(price):\n    return price / 4\n")
     (project / "README.rst").write_text("It's a shop.\n\n>>> from shop import half\n>>> half(4)\n2.0\n")
     bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-glob=*.rst"))
-    observation = bench.call("eval")
-    (failed,) = failures([ToolOutput(0, observation)])
-    pack = ContextPack.model_validate(report(bench, (0, failed.message)).data["context_pack"])
+    bench.call("eval")
+    pack = ContextPack.model_validate(report(bench, "Expected").data["context_pack"])
     (found,) = pack.findings
     assert isinstance(found.probe, StopProbe)
     assert (found.probe.path, found.probe.line) == ("README.rst", 4)

@@ -61,18 +61,19 @@ def test_eval_shows_output_where_all_tests_passed_but_the_run_failed() -> None:
 
 
 def test_report_hands_over_a_pack(bench: Bench) -> None:
+    bench.call("eval")
     observation = bench.call(
         "report",
         locations=[{"path": "cart.py", "start": 11, "end": None, "symbol": None, "why": "no check"}],
-        findings=[{"claim": "item is None", "step": "2", "quote": "item = None"}],
+        findings=[{"fact": "[f1]", "claim": "item is None"}],
         hypothesis="price does not expect None",
         ruled_out=[],
         failing_frame={"path": "cart.py", "line": 11, "function": "price"},
     )
-    assert observation.text == "reported 1 location, 1 finding: 1 unchecked"
+    assert observation.text == "reported 1 location, 1 finding: 1 confirmed"
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert pack.locations[0].end == 11
-    assert pack.findings[0].step == 2
+    assert (pack.findings[0].step, pack.findings[0].quote[:10]) == (0, "TypeError:")
     assert pack.failing_frame is not None
 
 
@@ -83,7 +84,7 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
         ({"locations": [{"path": "a.py", "start": 5, "end": 3}]}, "location a.py: end is before start"),
         ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
         ({"locations": "a.py:3"}, "argument 'locations'"),
-        ({"findings": [{"claim": "x"}]}, "a finding cites a fact by its number: fact is missing"),
+        ({"findings": [{"claim": "x"}]}, "argument 'findings[0].fact': field required"),
         ({"findings": [{"fact": 9}]}, "there is no fact f9"),
         ({"findings": [{"fact": "x"}]}, "argument 'findings[0].fact'"),
         ({"locations": None}, "argument 'locations' is missing"),
@@ -107,18 +108,15 @@ def test_locations_are_enough_for_a_report(bench: Bench) -> None:
 
 def test_fields_that_nobody_asked_for_lose_no_report(bench: Bench) -> None:
     bench.call("eval")
-    finding: dict[str, JsonValue] = {
-        "claim": "it fails",
-        "step": 0,
-        "quote": "TypeError: unsupported",
-        "arguments": {},
-    }
+    sure: dict[str, JsonValue] = {"status": "confirmed", "telling": True}
+    finding: dict[str, JsonValue] = {"fact": 1, "step": 9, "quote": "total = 9", "check": sure, "arguments": {}}
     place: dict[str, JsonValue] = {"path": "cart.py", "start": 11, "line": 7}
     observation = bench.call("report", locations=[place], findings=[finding])
     assert observation.failure is None
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert [(place.path, place.start, place.end) for place in pack.locations] == [("cart.py", 11, 11)]
-    assert [one.check and one.check.status for one in pack.findings] == ["confirmed"]
+    (found,) = pack.findings
+    assert (found.step, found.quote[:10]) == (0, "TypeError:")
 
 
 def test_a_path_with_a_wrong_letter_is_taken_for_the_only_file_that_is_spelled_so(bench: Bench) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from support.tools.reports import fact
 from support.tools.tool_bench import Bench
 
 PASSING = "from cart import collect\n\n\ndef test_collect():\n    assert collect() == [0, 1]\n"
@@ -186,13 +187,9 @@ def test_submit_sends_back_once_what_does_not_pass(reproducing: Open) -> None:
 
 def test_findings_from_it_are_checked(reproducing: Open) -> None:
     bench = reproducing()
-    shown = bench.call("reproduce", code=ISSUE)
+    bench.call("reproduce", code=ISSUE)
     assert "None" in bench.text("pdb", command="b cart.py:11, item is None\nc\np item")
-    (message,) = (line.strip() for line in shown.text.splitlines() if "TypeError" in line)
-    findings: Any = [
-        {"claim": "it cannot be multiplied", "step": 0, "quote": message},
-        {"claim": "the item is None", "step": 1, "quote": "item = None"},
-    ]
+    findings: Any = [{"fact": fact(bench, start).number} for start in ("TypeError", "item = None")]
     locations: Any = [{"path": "cart.py", "start": 11, "end": 11}]
     found = bench.call("report", locations=locations, findings=findings, hypothesis="None is an item")
     assert found.text == "reported 1 location, 2 findings: 2 confirmed"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gumshoe.records import Check, Finding, WhatIfProbe
-from gumshoe.tools.evidence.checks import check_findings
-from gumshoe.tools.evidence.probes import with_probes
+from gumshoe.records import Check, WhatIfProbe
+from gumshoe.tools.evidence.checks import check_probes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
+from support.tools.reports import fact
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -77,8 +77,7 @@ def test_the_change_that_repairs_is_found_on_every_backend(open_bench: Open, bac
         "2 other changes let failing tests pass, too, or some of them.",
     ]
     assert bench.workspace.patch() == ""
-    (probed,) = with_probes([Finding(claim="it repairs", step=1, quote=REPAIR)], [(1, observation)])
-    assert probed.probe == WhatIfProbe(
+    assert fact(bench, REPAIR).probe == WhatIfProbe(
         path="shop.py", line=2, do="replace return count > 10", effect=f"1 test now passes: {TEN}"
     )
 
@@ -100,9 +99,8 @@ def test_what_helps_in_part_is_checked_with_all_tests(
     observation = bench.call("vary", path="sums.py", start=1, end=2)
     quote = "sums.py:2 replace return n + 2: 1 test now passes: test_sums.py::test_0"
     assert quote in observation.text
-    found = with_probes([Finding(claim="it helps", step=1, quote=quote)], [(1, observation)])
-    (checked,) = check_findings(bench.workspace, found)
-    assert checked.check == Check(status="confirmed", telling=telling, note=note)
+    (check,) = check_probes(bench.workspace, [fact(bench, quote).probe])
+    assert check == Check(status="confirmed", telling=telling, note=note)
 
 
 def test_a_change_that_harms_others_comes_after_one_that_does_not(open_bench: Open, shop: Path) -> None:

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.filterwarnings("ignor
 
 REPORT = {
     "locations": [{"path": "ledger/rates.py", "start": 28, "end": 28}],
-    "findings": [{"claim": "two tests fail", "step": 0, "quote": "2 failed"}],
+    "findings": [{"fact": 1, "claim": "a test fails"}],
     "hypothesis": "the decimals of the wrong currency",
 }
 

@@ -18,8 +18,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.text import cut_line, plural
-from gumshoe.tools.evidence.facts import EXCEPTION, normal, variant_of
-from gumshoe.tools.evidence.probes import fits_quote
+from gumshoe.tools.evidence.facts import EXCEPTION, RETURNED, normal, variant_of
 from gumshoe.tools.runs.forked_runs import run_forked
 from gumshoe.tools.runs.tracebacks import doctest_place
 from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
@@ -76,13 +75,26 @@ def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[F
     """
     checks = check_probes(workspace, [finding.probe for finding in findings])
     return tuple(
-        finding.model_copy(update={"check": check if _is_about(finding, check) else _unchecked(_OTHER_PROBE)})
+        finding.model_copy(
+            update={"check": _unchecked(_OTHER_PROBE) if check.status == "confirmed" and not _fits(finding) else check}
+        )
         for finding, check in zip(findings, checks, strict=True)
     )
 
 
-def _is_about(finding: Finding, check: Check) -> bool:
-    return check.status != "confirmed" or fits_quote(finding)
+def _fits(finding: Finding) -> bool:
+    """Whether a finding's quote holds what its probe looks for. It does until somebody edits one of the two."""
+    probe = finding.probe
+    assert probe is not None
+    if isinstance(probe, WhatIfProbe):
+        words = (variant_of(probe).describe(), probe.effect)
+    elif probe.expression in (EXCEPTION, RETURNED):
+        words = (probe.value,)
+    elif probe.expression:
+        words = (probe.expression, probe.value)
+    else:
+        words = () if probe.up else (probe.path,)
+    return all(_holds(normal(finding.quote), normal(each)) for each in words)
 
 
 def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
@@ -194,8 +206,12 @@ def _matches(probe: StopProbe, look: ProbeReading) -> bool:
         return True
     wanted = _comparable(probe.value)
     if probe.expression == EXCEPTION:
-        return any(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", _comparable(value)) for value in look.values)
+        return any(_holds(_comparable(value), wanted) for value in look.values)
     return any(_comparable(value) == wanted for value in look.values)
+
+
+def _holds(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def _comparable(text: str) -> str:

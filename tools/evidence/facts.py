@@ -1,34 +1,28 @@
-"""What observations show, as facts: each with the probe that shows it again.
-
-A fact has a subject (`total`), a joint (` = `) and a value (`5`).
-"""
+"""What observations show, as numbered facts: each with the probe that shows it again."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from gumshoe.records import DebugFrame, Observation, Probe, StopProbe, WhatIfProbe
+from gumshoe.records import DebugFrame, Fact, Observation, Probe, StopProbe, WhatIfProbe
 from gumshoe.tools.eval import SHOW_OUTCOMES
 from gumshoe.tools.runs.forked_runs import Variant
-from gumshoe.tools.runs.tracebacks import describe_frame, doctest_place
+from gumshoe.tools.runs.tracebacks import describe_frame, doctest_place, telling_line
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.tracing.calls import is_hidden
 from gumshoe.tools.whatif import SHOW_CHANGES, describe_effect
 
 __all__ = [
     "EXCEPTION",
-    "MOST_CHARACTERS",
     "RETURNED",
-    "Fact",
-    "Numbered",
+    "FactReader",
     "all_facts",
-    "cited_fact",
     "normal",
     "numbered_text",
     "variant_of",
@@ -37,44 +31,73 @@ __all__ = [
 
 EXCEPTION = "__exception__"
 RETURNED = "__return__"
-MOST_CHARACTERS = 400
-"""Of a value that a probe claims."""
 _HINT = '\nTo cite the last: {{"fact": {}}}'
 _LABELS = "FAILED |ERROR |> "
 """What may stand between the number of a fact and the fact."""
 _BEGINNING = 20
 """Characters of a long value by which it is found in a text that cuts it."""
+_WORDS = 150
+"""The most characters of an exception that are quoted: `eval` cuts longer lines."""
 _EVENTS = {"return": "return", "post-mortem": "failure"}
 _LENGTH = re.compile(r" \(len \d+\)$")
 
-Numbered = tuple[int, Observation]
+
+class FactReader:
+    """Numbers the facts of an episode, from 1, as its observations come in."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._stopped = _Stopped()
+
+    def read(self, step: int, observation: Observation) -> list[Fact]:
+        """The facts of the next observation, in order; some may be missing in its text."""
+        facts: list[Fact] = []
+        try:
+            for shown in self._shown_by(observation):
+                facts.append(Fact(number=self._count + 1, step=step, **shown._asdict()))
+                self._count += 1
+        except (ValidationError, LookupError, TypeError):
+            pass  # A record from elsewhere, or of a program that answered in the debugger's place.
+        return facts
+
+    def _shown_by(self, observation: Observation) -> Iterator[_Shown]:
+        if observation.failure is not None:
+            return
+        if observation.tool == "pdb":
+            yield from _of_debugger(observation.data, self._stopped)
+        elif observation.tool in SHOW_OUTCOMES:
+            yield from _of_tests(observation.data)
+        elif observation.tool in SHOW_CHANGES:
+            yield from _of_changes(observation.data)
+        elif observation.tool == "suspects":
+            yield from _of_suspects(observation.data)
+        elif observation.tool == "trace":
+            yield from _of_calls(observation.data)
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One thing that an observation shows. `words` is true where the value is text of which any part may be quoted."""
+class _Shown(NamedTuple):
+    """A fact without its number and step."""
 
-    step: int
-    subject: str
-    joint: str
-    value: str
+    shown: str
+    quote: str
     probe: Probe
-    words: bool = False
+    beginning: str = ""
 
-    @property
-    def lead(self) -> str:
-        """What stands before the value."""
-        return normal(self.subject + self.joint)
 
-    @property
-    def text(self) -> str:
-        """The whole fact."""
-        return normal(f"{self.subject}{self.joint}{self.value}")
+def _value(lead: str, value: str, probe: Probe) -> _Shown:
+    return _Shown(f"{lead}{value}", normal(f"{lead}{value}"), probe, f"{lead}{value[:_BEGINNING]}")
 
-    def claiming(self, value: str) -> Fact:
-        """The same with another value."""
-        field = "effect" if isinstance(self.probe, WhatIfProbe) else "value"
-        return replace(self, value=value, probe=self.probe.model_copy(update={field: value[:MOST_CHARACTERS]}))
+
+def _place(text: str, probe: Probe) -> _Shown:
+    return _Shown(text, text, probe)
+
+
+def _failure(test: str, message: str, probe: StopProbe) -> _Shown:
+    """A test that fails, or a program without tests; quoted is the line that says most."""
+    line = normal(telling_line(test, message))
+    whole_words = re.match(rf".{{0,{_WORDS}}}(?!\w)", line)
+    words = whole_words[0].strip() if whole_words else line[:_WORDS]
+    return _Shown(test or words, words, probe.model_copy(update={"expression": EXCEPTION, "value": words}))
 
 
 def variant_of(probe: WhatIfProbe) -> Variant:
@@ -87,65 +110,37 @@ def normal(text: str) -> str:
     return " ".join(text.split())
 
 
-def all_facts(observations: Sequence[Numbered]) -> list[Fact]:
-    """All that the observations show, in order."""
-    stopped = _Stopped()
-    facts: list[Fact] = []
-    for step, observation in observations:
-        if observation.failure is not None:
-            continue
-        try:
-            if observation.tool == "pdb":
-                facts += _of_debugger(step, observation.data, stopped)
-            elif observation.tool in SHOW_OUTCOMES:
-                facts += _of_tests(step, observation.data)
-            elif observation.tool in SHOW_CHANGES:
-                facts += _of_changes(step, observation.data)
-            elif observation.tool == "suspects":
-                facts += _of_suspects(step, observation.data)
-            elif observation.tool == "trace":
-                facts += _of_calls(step, observation.data)
-        except (ValidationError, LookupError, TypeError):
-            continue  # A record from elsewhere, or of a program that answered in the debugger's place.
-    return facts
+def all_facts(observations: Sequence[Observation]) -> list[Fact]:
+    """All that the observations of an episode show, in order."""
+    reader = FactReader()
+    return [fact for step, observation in enumerate(observations) for fact in reader.read(step, observation)]
 
 
-def numbered_text(before: Sequence[Observation], observation: Observation) -> str:
-    """The text of an observation with a number in front of each fact that it shows: `[f12] total = 5`.
+def numbered_text(observation: Observation, facts: Sequence[Fact]) -> tuple[str, tuple[Fact, ...]]:
+    """The text of an observation with the number in front of each fact that it shows, as in `[f12] total = 5`.
 
-    Facts are numbered from 1 through all observations of an episode, so that a report can cite them. After a look
-    with the debugger, a last line spells out how, for small models that learn to copy it.
+    After a look with the debugger, a last line spells out how to cite, for small models that learn to copy it.
 
     Args:
-        before: the earlier observations of the episode, in order.
         observation: the one whose text is wanted.
+        facts: its facts.
+
+    Returns:
+        The text, and the facts that have a number there, in the order of the text.
     """
     text = observation.text
-    marks: dict[int, str] = {}
-    for number, fact in enumerate(all_facts(list(enumerate([*before, observation]))), start=1):
-        if fact.step == len(before):
-            places = (match.start() for match in _places_of(fact, text))
-            place = next((place for place in places if place not in marks), None)
-            if place is not None:
-                marks[place] = f"[f{number}] "
-    for place in sorted(marks, reverse=True):
-        text = text[:place] + marks[place] + text[place:]
-    if marks and observation.tool == "pdb":
-        text += _HINT.format(marks[max(marks)].strip("[f] "))
-    return text
-
-
-def cited_fact(text: str, words: str, *, whole: bool) -> int | None:
-    """The number of the last fact in a numbered text that begins with some words; None if there is none.
-
-    Args:
-        text: with the numbers that `numbered_text` gives.
-        words: what the fact begins with.
-        whole: whether the last of the words has to end there.
-    """
-    end = r"(?!\w)" if whole else ""
-    facts = re.findall(rf"\[f(\d+)\] (?:{_LABELS})?{re.escape(words)}{end}", text) if words else []
-    return int(facts[-1]) if facts else None
+    marks: dict[int, Fact] = {}
+    for fact in facts:
+        places = (match.start() for match in _places_of(fact, text))
+        place = next((place for place in places if place not in marks), None)
+        if place is not None:
+            marks[place] = fact
+    marked = sorted(marks.items())
+    for place, fact in reversed(marked):
+        text = f"{text[:place]}[f{fact.number}] {text[place:]}"
+    if marked and observation.tool == "pdb":
+        text += _HINT.format(marked[-1][1].number)
+    return text, tuple(fact for _, fact in marked)
 
 
 def without_numbers(text: str) -> str:
@@ -155,13 +150,12 @@ def without_numbers(text: str) -> str:
 
 def _places_of(fact: Fact, text: str) -> Iterator[re.Match[str]]:
     """Where a text shows a fact, or the beginning of one that was cut."""
-    whole = fact.subject if fact.words or not fact.joint else f"{fact.subject}{fact.joint}{fact.value}"
-    if whole:
-        for head in (rf"(?:{_LABELS}|^\d+ )", r"(?<![\w.])"):
-            yield from re.finditer(rf"{head}{re.escape(whole)}(?![\w.]*\w)", text, re.MULTILINE)
-        if fact.joint and not fact.words:
-            cut = f"{fact.subject}{fact.joint}{fact.value[:_BEGINNING]}"
-            yield from re.finditer(rf"(?<![\w.]){re.escape(cut)}", text)
+    if not fact.shown:
+        return
+    for head in (rf"(?:{_LABELS}|^\d+ )", r"(?<![\w.])"):
+        yield from re.finditer(rf"{head}{re.escape(fact.shown)}(?![\w.]*\w)", text, re.MULTILINE)
+    if fact.beginning:
+        yield from re.finditer(rf"(?<![\w.]){re.escape(fact.beginning)}", text)
 
 
 @dataclass
@@ -191,7 +185,7 @@ class _Stopped:
         )
 
 
-def _of_debugger(step: int, data: Mapping[str, Any], stopped: _Stopped) -> Iterator[Fact]:
+def _of_debugger(data: Mapping[str, Any], stopped: _Stopped) -> Iterator[_Shown]:
     for result in data.get("results", ()):
         stop = result.get("stop")
         if stop:
@@ -200,23 +194,22 @@ def _of_debugger(step: int, data: Mapping[str, Any], stopped: _Stopped) -> Itera
         if place is None:
             continue
         if stop:
-            yield from _of_stop(step, stop, place)
+            yield from _of_stop(stop, place)
         for expression, value in result.get("values", ()):
             if "\n" not in value and _is_expression(expression):
                 probe = place.model_copy(update={"expression": expression, "value": value})
-                yield Fact(step, expression, " = ", value, probe)
+                yield _value(f"{expression} = ", value, probe)
     if data.get("state") == "exited":
         stopped.place = None
 
 
-def _of_stop(step: int, stop: Mapping[str, Any], place: StopProbe) -> Iterator[Fact]:
-    yield Fact(step, f"{stop['path']}:{stop['line']}", "", "", place)
+def _of_stop(stop: Mapping[str, Any], place: StopProbe) -> Iterator[_Shown]:
+    yield _place(f"{stop['path']}:{stop['line']}", place)
     if stop["reason"] == "return" and "value" in stop:
         probe = place.model_copy(update={"expression": RETURNED, "value": stop["value"]})
-        yield Fact(step, "returns", " ", stop["value"], probe)
+        yield _value("returns ", stop["value"], probe)
     if stop["reason"] == "post-mortem" and stop.get("exception"):
-        probe = place.model_copy(update={"expression": EXCEPTION})
-        yield Fact(step, stop.get("test") or "", ": ", stop["exception"], probe, words=True)
+        yield _failure(stop.get("test") or "", stop["exception"], place)
 
 
 def _is_expression(text: str) -> bool:
@@ -227,24 +220,24 @@ def _is_expression(text: str) -> bool:
     return True
 
 
-def _of_tests(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+def _of_tests(data: Mapping[str, Any]) -> Iterator[_Shown]:
     """The failures of a run of the tests, with the frames that each went through."""
     for outcome in data.get("outcomes", ()):
         place = _failing_place(outcome) if outcome["outcome"] in ("failed", "error") else None
         if place is not None:
             path, line = place
-            probe = StopProbe(event="failure", path=path, line=line, test=outcome["id"], expression=EXCEPTION)
-            yield Fact(step, outcome["id"], ": ", outcome["message"], probe, words=True)
+            probe = StopProbe(event="failure", path=path, line=line, test=outcome["id"])
+            yield _failure(outcome["id"], outcome["message"], probe)
             frames = outcome.get("frames", ())
             for frame in frames:
                 event = "failure" if frame is frames[-1] else "line"
                 there = {"event": event, "path": frame["path"], "line": frame["line"], "test": outcome["id"]}
                 shown = describe_frame(DebugFrame.model_validate(frame))
-                yield Fact(step, normal(shown), "", "", StopProbe.model_validate(there))
+                yield _place(normal(shown), StopProbe.model_validate(there))
     frames = data.get("frames", ())
     if not data.get("outcomes") and not data.get("passed", True) and frames:
-        probe = StopProbe(event="failure", path=frames[-1]["path"], line=frames[-1]["line"], expression=EXCEPTION)
-        yield Fact(step, "", ": ", data.get("output", ""), probe, words=True)
+        probe = StopProbe(event="failure", path=frames[-1]["path"], line=frames[-1]["line"])
+        yield _failure("", data.get("output", ""), probe)
 
 
 def _failing_place(outcome: Mapping[str, Any]) -> tuple[str, int] | None:
@@ -255,23 +248,22 @@ def _failing_place(outcome: Mapping[str, Any]) -> tuple[str, int] | None:
     return doctest_place(outcome["id"], outcome["message"])
 
 
-def _of_suspects(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+def _of_suspects(data: Mapping[str, Any]) -> Iterator[_Shown]:
     """The functions that failing tests run, each with the first of its most suspicious lines."""
     for suspect in data.get("suspects", ()):
-        probe = StopProbe(path=suspect["path"], line=suspect["lines"][0])
-        yield Fact(step, normal(describe_suspect(suspect)), "", "", probe)
+        yield _place(normal(describe_suspect(suspect)), StopProbe(path=suspect["path"], line=suspect["lines"][0]))
 
 
-def _of_changes(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+def _of_changes(data: Mapping[str, Any]) -> Iterator[_Shown]:
     for result in data.get("variants", ()):
         if not (result.get("whole", True) or result["passes"]):
             continue  # Only failing tests were run, and it does nothing for them.
         variant = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
         effect = describe_effect(result)
-        yield Fact(step, variant.describe(), ": ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))
+        yield _value(f"{variant.describe()}: ", effect, WhatIfProbe(**variant.model_dump(), effect=effect))
 
 
-def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
+def _of_calls(data: Mapping[str, Any]) -> Iterator[_Shown]:
     """The arguments, the values that lines set, and the results of the calls of a function, those that failed first."""
     path = data["function"]["path"]
     for call in [*data["failing"], *data["passing"]]:
@@ -284,11 +276,11 @@ def _of_calls(step: int, data: Mapping[str, Any]) -> Iterator[Fact]:
                     continue
                 plain = _LENGTH.sub("", value)
                 probe = StopProbe(path=path, line=line, test=call["test"], expression=name, value=plain)
-                yield Fact(step, name, "=", value, probe)
+                yield _value(f"{name}=", value, probe)
         if call["outcome"] == "returned" and not call["yielded"] and not is_hidden(call["value"]):
             place = {"event": "return", "path": path, "line": lines[-1], "test": call["test"]}
             probe = StopProbe.model_validate({**place, "expression": RETURNED, "value": call["value"]})
-            yield Fact(step, "returned", " ", call["value"], probe)
+            yield _value("returned ", call["value"], probe)
 
 
 def _settled(call: Mapping[str, Any], lines: Sequence[int]) -> Iterator[tuple[int, Mapping[str, str]]]:

@@ -10,10 +10,11 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import DebugFrame, TestOutcome, TestRun
 from gumshoe.text import cut_line
 
-__all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames", "with_frames"]
+__all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames", "telling_line", "with_frames"]
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
+_TELLING = re.compile(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b")
 _FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
 _LINE_LIMIT = 160
 
@@ -79,3 +80,20 @@ def doctest_place(test: str, message: str) -> tuple[str, int] | None:
     """
     match = _DOCTEST.search(message)
     return (test.partition("::")[0], int(match["line"])) if match else None
+
+
+def telling_line(test: str, message: str) -> str:
+    """What is wrong, on one line: a doctest's difference, an error or a comparison, else the first line.
+
+    Args:
+        test: pytest's id of the test; empty for a program without tests, whose last words count.
+        message: that of the test's failure, or what the program printed.
+    """
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    if doctest_place(test, lines[-1]) is not None:
+        given = [number for number, line in enumerate(lines) if re.match(r"(Expected|Got)( nothing$|:$)", line)]
+        return " ".join(lines[given[0] : -1]) if given else lines[-1]
+    lines = lines if test else lines[::-1]
+    return next((line for line in lines if _TELLING.search(line)), lines[0])

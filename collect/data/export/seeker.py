@@ -13,8 +13,7 @@ from gumshoe.collect.data.evidence import build_pack, pack_arguments
 from gumshoe.collect.data.export.rows import make_row
 from gumshoe.collect.episode.agent import Regime, make_agent
 from gumshoe.collect.episode.decisions import format_decision
-from gumshoe.collect.episode.tool_output import outputs_of_steps, reproduction_of, shown_text
-from gumshoe.collect.packs import is_quoted, observation_texts
+from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, reproduction_of
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
     Completion,
@@ -28,7 +27,6 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.tools import Toolbox, make_tools
-from gumshoe.tools.evidence.probes import with_probes
 from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Dropped", "SeekerView"]
@@ -61,27 +59,22 @@ class SeekerView:
             raise Dropped("not resolved")
         system, tools = self._issue if trajectory.task.regime == "issue" else self._debug
         steps = _seeking(trajectory, {tool.name for tool in tools})
-        pack = self._pack(trajectory, steps)
+        outputs = outputs_of_steps(steps)
+        pack = self._pack(trajectory, steps, outputs)
         answer_index = steps[-1].message_index + 1 + len(steps[-1].observations)
         seen = (Message(role="system", content=system), *trajectory.messages[1:answer_index])
-        closing = _closing(steps, pack, shown_text(seen))
+        closing = _closing(steps, pack, outputs)
         messages = (*seen, closing.completion.as_message())
         return make_row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
 
-    def _pack(self, trajectory: Trajectory, steps: Sequence[Step]) -> ContextPack:
-        """The evidence for what was edited later, re-checked. Raises Dropped."""
-        cause = gold_lines(trajectory.patch)
-        hypothesis = _hypothesis(trajectory, steps)
-        outputs = outputs_of_steps(steps)
-        pack = build_pack(outputs, cause, hypothesis)
+    def _pack(self, trajectory: Trajectory, steps: Sequence[Step], outputs: Sequence[ToolOutput]) -> ContextPack:
+        """The evidence for what was edited later. Raises Dropped."""
+        pack = build_pack(outputs, gold_lines(trajectory.patch), _hypothesis(trajectory, steps))
         if pack is None:
             raise Dropped("the edited code was never seen")
-        texts = observation_texts(steps)
-        if not pack.findings or not all(is_quoted(finding, texts) for finding in pack.findings):
+        if not pack.findings:
             raise Dropped("no finding with evidence")
-        shown = [(output.step, output.observation) for output in outputs]
-        found = {"findings": with_probes(pack.findings, shown), "reproduction": reproduction_of(steps)}
-        return pack.model_copy(update=found)
+        return pack.model_copy(update={"reproduction": reproduction_of(steps)})
 
 
 def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:
@@ -129,13 +122,13 @@ def _hypothesis(trajectory: Trajectory, steps: Sequence[Step]) -> str:
     return thoughts[0] if thoughts else ""
 
 
-def _closing(steps: Sequence[Step], pack: ContextPack, shown: str) -> Step:
+def _closing(steps: Sequence[Step], pack: ContextPack, outputs: Sequence[ToolOutput]) -> Step:
     """The turn in which a seeker reports the pack. It states no confidence, because the agent stated none."""
     place = pack.locations[0]
     where = f"{place.symbol} in {place.path}" if place.symbol else place.path
     why = f"The cause is in {where}; I report it."
     index = steps[-1].index + 1
-    call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack, shown))
+    call = ToolCall(id=f"call-{index}", name="report", arguments=pack_arguments(pack, outputs))
     text = format_decision(Decision.REPORT, None, why)
     return Step(
         index=index,

@@ -25,6 +25,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.tools.evidence.facts import FactReader
 
 __all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
 
@@ -188,6 +189,7 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
     numbered = rest.pop("numbered", True)
     tools = _tools(data)
     decisions = rest.pop("decisions", [None] * len(tools))
+    reader = FactReader()
     messages: list[Message] = []
     steps: list[Step] = []
     for entry in data["steps"]:
@@ -201,14 +203,13 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
             for result in entry.get("observation", {}).get("results", ())
         )
         told = {name: entry["extra"][OURS][name] for name in _STEP}
-        before = [one for step in steps for one in step.observations]
         steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
         messages.append(completion.as_message())
         messages.extend(
-            tool_message(steps[-1].index, seen, call, [*before, *observations[:index]])
+            tool_message(steps[-1].index, seen, call, reader.read(steps[-1].index, seen))
             if numbered
             else _bare_message(seen, call)
-            for index, (call, seen) in enumerate(zip(completion.tool_calls, observations, strict=False))
+            for call, seen in zip(completion.tool_calls, observations, strict=False)
         )
     return Trajectory.model_validate(
         {

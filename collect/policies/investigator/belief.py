@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gumshoe.collect.data.evidence import seen_code
-from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change
 from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frames, failing_tests, prior_weight
+from gumshoe.records import Fact
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement, statements_in
 from gumshoe.tools.suspects import shown_suspects
@@ -84,14 +85,14 @@ class SuspectFunction:
 
 @dataclass(frozen=True)
 class TriedChange:
-    """One change that `whatif` tried, what it did to the tests, of which `failing` failed, and where that was shown."""
+    """One change that `whatif` tried, what it did to the tests, of which `failing` failed, and the fact of that."""
 
     step: int
     path: str
     line: int
     do: str
     effect: Effect
-    quote: str
+    fact: Fact | None = None
     passes: tuple[str, ...] = ()
     fails: tuple[str, ...] = ()
     failing: int = 0
@@ -253,9 +254,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     for output in outputs:
         if output.tool != "whatif" or "variants" not in output.data:
             continue
-        lines = output.text.splitlines()
-        for number, result in enumerate(output.data["variants"], start=1):
-            quote = lines[number] if number < len(lines) else ""
+        for result in output.data["variants"]:
             found.append(
                 TriedChange(
                     output.step,
@@ -263,7 +262,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
                     result["line"],
                     result["do"],
                     effect_of(result),
-                    quote,
+                    fact_of_change(output, result),
                     tuple(result["passes"]),
                     tuple(result["fails"]),
                     len(result["passes"]) + len(result["still_fails"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gumshoe.collect.data.evidence import failures, stop_at, telling_values
+from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.prior import failing_tests
@@ -14,7 +14,6 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement
 from gumshoe.tools.runs.tracebacks import describe_frame
-from gumshoe.tools.suspects import describe_suspect, shown_suspects
 from gumshoe.tools.whatif import Effect
 
 __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
@@ -24,7 +23,6 @@ NARROW = 0.5
 WORTH_NAMING = 0.15
 MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 1
 MOST_VALUES = 2
-LONGEST_QUOTE = 160
 ORDER: tuple[Effect, ...] = ("repairs", "cures", "mixed")
 """What changes may do for failing tests, best first."""
 
@@ -53,7 +51,7 @@ def _place(belief: Belief, function: SuspectFunction) -> Conclusion:
 
 
 def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words, *, values: bool = True) -> ContextPack | None:
-    """The report; None if nothing points anywhere. Without `values`, it quotes no values from the debugger."""
+    """The report; None if nothing points anywhere. Without `values`, it cites no values from the debugger."""
     ranked = belief.ranked()
     if not ranked:
         return _pack_of_traceback(outputs, words)
@@ -98,11 +96,9 @@ def _findings(
     belief: Belief, outputs: Sequence[ToolOutput], first: Conclusion, words: Words, *, values: bool
 ) -> list[Finding]:
     """How it fails, what experiments and values at the place have shown, why it was suspected."""
-    found = [
-        Finding(claim=words.fails(one), step=one.step, quote=one.message if _fits(one.message) else one.test)
-        for one in failures(outputs)[:1]
-    ]
-    found += [Finding(claim=words.effect(one), step=one.step, quote=one.quote) for one in _useful(belief, first)]
+    failing = [(one, failure_fact(outputs, one)) for one in failures(outputs)[:1]]
+    found = [fact.finding(words.fails(one)) for one, fact in failing if fact]
+    found += [one.fact.finding(words.effect(one)) for one in _useful(belief, first) if one.fact]
     function = first.function
     if function is not None:
         found += [
@@ -110,10 +106,6 @@ def _findings(
         ]
         found = found or [one for output in outputs for one in _suspected(function, output, words)]
     return found
-
-
-def _fits(quote: str) -> bool:
-    return 0 < len(quote) <= LONGEST_QUOTE
 
 
 def _useful(belief: Belief, place: Conclusion) -> list[TriedChange]:
@@ -124,21 +116,16 @@ def _useful(belief: Belief, place: Conclusion) -> list[TriedChange]:
 
 def _seen_in(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:
     """What one observation says of a function."""
-    found: list[Finding] = []
-    if stop_at(output, function.path, range(function.start, function.end + 1)):
-        names = {name for result in output.data["results"] for name, _ in result.get("values", ())}
-        values = telling_values(output, names)[:MOST_VALUES]
-        found += [Finding(claim=words.value(name, function), step=output.step, quote=line) for name, line in values]
-    return found
+    if stop_at(output, function.path, range(function.start, function.end + 1)) is None:
+        return []
+    return [fact.finding(words.value(name, function)) for name, fact in telling_values(output)[:MOST_VALUES]]
 
 
 def _suspected(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:
-    """That a function was a suspect: this cannot be run again, so it counts only if there is nothing else."""
-    return [
-        Finding(claim=words.suspicious(function), step=output.step, quote=describe_suspect(suspect))
-        for suspect in shown_suspects(output.data)
-        if output.tool == "suspects" and (suspect["path"], suspect["start"]) == (function.path, function.start)
-    ]
+    """That a function was a suspect: this tells little, so it counts only if there is nothing else."""
+    facts = output.facts if output.tool == "suspects" else ()
+    there = [fact for fact in facts if function.holds(fact.probe.path, fact.probe.line)]
+    return [fact.finding(words.suspicious(function)) for fact in there[:1]]
 
 
 def ruled_out(belief: Belief, named: Sequence[SuspectFunction], words: Words) -> list[RuledOut]:
@@ -153,17 +140,13 @@ def ruled_out(belief: Belief, named: Sequence[SuspectFunction], words: Words) ->
 
 
 def _failing_frame(outputs: Sequence[ToolOutput]) -> DebugFrame | None:
-    frames = _frames(outputs)
-    own = [frame for _, frame in frames if not holds_tests(frame.path)]
-    return (own or [frame for _, frame in frames] or [None])[-1]
-
-
-def _frames(outputs: Sequence[ToolOutput]) -> list[tuple[int, DebugFrame]]:
-    """The frames of failing tests that the text of `eval` shows, with the step: the text names only some tests."""
-    return [(output.step, frame) for output in outputs if output.tool == "eval" for frame in _frames_in(output)]
+    frames = [frame for output in outputs if output.tool == "eval" for frame in _frames_in(output)]
+    own = [frame for frame in frames if not holds_tests(frame.path)]
+    return (own or frames or [None])[-1]
 
 
 def _frames_in(output: ToolOutput) -> list[DebugFrame]:
+    """The frames of failing tests that the text of an `eval` shows: it names only some tests."""
     found = [
         DebugFrame.model_validate(frame) for outcome in failing_tests([output]) for frame in outcome.get("frames", ())
     ]
@@ -176,15 +159,14 @@ def _frames_in(output: ToolOutput) -> list[DebugFrame]:
 
 def _pack_of_traceback(outputs: Sequence[ToolOutput], words: Words) -> ContextPack | None:
     """Where there are no suspects, the last frame of the traceback."""
-    frames = _frames(outputs)
     frame = _failing_frame(outputs)
     if frame is None:
         return None
-    step = next(step for step, one in frames if one == frame)
-    quote = describe_frame(frame) if frame.code else f"line {frame.line}"
+    facts = [fact for output in outputs if output.tool == "eval" for fact in output.facts]
+    there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (frame.path, frame.line)]
     return ContextPack(
         locations=(Location(path=frame.path, start=frame.line, end=frame.line, why=words.raised()),),
-        findings=(Finding(claim=words.raised(), step=step, quote=quote),),
+        findings=tuple(fact.finding(words.raised()) for fact in there[-1:]),
         failing_frame=frame,
         hypothesis=words.hypothesis_of_frame(frame),
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from gumshoe.collect.data.evidence import failures, pack_arguments
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import shown_text, tool_outputs
+from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of
 from gumshoe.collect.policies.investigator.looks import Look, looks
@@ -68,7 +68,7 @@ class InvestigatorPolicy:
             hidden = "reproduce" in offered and not failures(outputs)
             return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST if hidden else NOTHING))
         text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
-        return turn_with_call(turn, text, "report", pack_arguments(pack, shown_text(messages)))
+        return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
 
     def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
         """The look to take; None if it is time to report. It is never sure enough without an experiment."""

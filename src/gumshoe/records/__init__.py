@@ -16,7 +16,17 @@ from gumshoe.records.acting import (
     Usage,
 )
 from gumshoe.records.base import SCHEMA_VERSION, Record
-from gumshoe.records.context_pack import Check, ContextPack, Finding, Location, Probe, RuledOut, StopProbe, WhatIfProbe
+from gumshoe.records.context_pack import (
+    Check,
+    ContextPack,
+    Fact,
+    Finding,
+    Location,
+    Probe,
+    RuledOut,
+    StopProbe,
+    WhatIfProbe,
+)
 from gumshoe.records.programs import (
     DebugFrame,
     Edit,
@@ -42,6 +52,7 @@ __all__ = [
     "Edit",
     "Entry",
     "ExecResult",
+    "Fact",
     "Failure",
     "Finding",
     "Limits",

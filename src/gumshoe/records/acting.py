@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from gumshoe.records.base import Record, TimedRecord
+from gumshoe.records.context_pack import Fact
 from gumshoe.text import escape, escape_json, unescape, unescape_json
 
 
@@ -132,6 +133,9 @@ class Message(Record):
     reasoning: str | None = Field(default=None, description="reasoning the provider gave apart from the answer")
     observation: Observation | None = Field(
         default=None, exclude=True, repr=False, description="of a tool message, while the episode goes on; never stored"
+    )
+    facts: tuple[Fact, ...] = Field(
+        default=(), exclude=True, repr=False, description="those that the text shows, in its order; never stored"
     )
 
     def escaped(self) -> Message:

@@ -76,21 +76,36 @@ class Check(Record):
 
 
 class Finding(Record):
-    """A claim, the step that showed it, and the words of that step's observation that show it.
+    """A claim and the fact that it cites: the step that showed it, and the words of that step's observation.
 
-    The environment adds the probe that follows from the quote, and what came of running it.
+    The environment adds the probe of the fact, and what came of running it.
     """
 
     claim: str
-    step: int = Field(ge=0, description="index of the step whose observation is quoted")
-    quote: str
-    probe: Probe | None = None
+    step: int = Field(ge=0, description="index of the step that showed the fact")
+    quote: str = Field(description="text of the fact")
+    probe: Probe | None = Field(default=None, description="None: no fact was cited, so nothing can be run")
     check: Check | None = Field(default=None, description="None: no probe was ever run, as in older records")
 
     @property
     def grounded(self) -> bool:
         """Whether its probe was confirmed and tells something."""
         return self.check is not None and self.check.status == "confirmed" and self.check.telling is True
+
+
+class Fact(Record):
+    """One thing that an observation shows, under the number by which a report cites it. Never stored."""
+
+    number: int = Field(ge=1, description="counted through all observations of the episode")
+    step: int = Field(ge=0)
+    shown: str = Field(description="words by which the observation's text shows it")
+    beginning: str = Field(default="", description="of a long value: how it begins where the text cuts it")
+    quote: str = Field(description="text of the fact, as findings quote it")
+    probe: Probe
+
+    def finding(self, claim: str) -> Finding:
+        """A finding that cites the fact."""
+        return Finding(claim=claim, step=self.step, quote=self.quote, probe=self.probe)
 
 
 class RuledOut(Record):

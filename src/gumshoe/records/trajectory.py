@@ -114,7 +114,7 @@ class Trajectory(Record):
     def _without_observations(cls, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """The steps hold the observations; they are kept once."""
         return tuple(
-            message if message.observation is None else message.model_copy(update={"observation": None})
+            message if message.observation is None else message.model_copy(update={"observation": None, "facts": ()})
             for message in messages
         )
 

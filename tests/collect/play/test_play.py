@@ -143,7 +143,7 @@ def test_mistakes_are_one_line(argv: list[str]) -> None:
 
 def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:
     typed = "suspects\nwhatif [{path: calc.py, line: 2, do: return 5}]\n"
-    report = "report locations='[{path: calc.py, start: 2}]' findings='[{claim: a, step: 0, quote: b}]' hypothesis=x\n"
+    report = "report locations='[{path: calc.py, start: 2}]' findings='[{claim: a, fact: 1}]' hypothesis=x\n"
     done = play(argv, typed + report)
     assert f"Tools: {', '.join(tool_names())}." in done.stdout
     assert "most suspicious first" in done.stdout

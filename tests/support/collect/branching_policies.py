@@ -60,7 +60,7 @@ class Reporter:
         line = self._rng.choice((4, 7))
         report: dict[str, Any] = {
             "locations": [{"path": "shop.py", "start": line, "end": line}],
-            "findings": [{"claim": "it fails", "step": 0, "quote": "exit code 1"}],
+            "findings": [{"fact": 1, "claim": "it fails"}],
             "hypothesis": f"line {line} is wrong",
         }
         name, arguments = ("report", report) if turn else ("eval", dict[str, Any]())

@@ -6,6 +6,7 @@ from typing import Any
 
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import Completion, Message, Observation, ToolSchema
+from gumshoe.tools.evidence.facts import FactReader
 
 __all__ = ["OPENING", "answer", "converse", "schemas"]
 
@@ -22,7 +23,7 @@ def answer(text: str, **data: Any) -> Observation:
 
 def converse(policy: Any, tools: tuple[str, ...], *answers: Observation | str) -> list[Completion]:
     """The policy's turns, each but the last answered with an observation, or with a text alone."""
-    messages, turns = list(OPENING), list[Completion]()
+    messages, turns, reader = list(OPENING), list[Completion](), FactReader()
     for number in range(len(answers) + 1):
         turns.append(policy.complete(messages, schemas(*tools)))
         if number < len(answers):
@@ -30,5 +31,6 @@ def converse(policy: Any, tools: tuple[str, ...], *answers: Observation | str) -
             messages.append(turns[-1].as_message())
             given = answers[number]
             observation = given if isinstance(given, Observation) else answer(given)
-            messages.append(tool_message(number, observation.model_copy(update={"tool": call.name}), call))
+            observation = observation.model_copy(update={"tool": call.name})
+            messages.append(tool_message(number, observation, call, reader.read(number, observation)))
     return turns

@@ -42,13 +42,11 @@ class Models:
         shown = next((message["content"] for message in messages if message["role"] == "tool"), None)
         if shown is None:
             return "[seek 0.5] I look there.", [("view", {"path": path, "start": line, "end": line})]
-        quote = shown.splitlines()[-1].strip()
         return f"[report {0.9 if right else 0.6}] There it is.", [
             (
                 "report",
                 {
                     "locations": [{"path": path, "start": line, "end": line}],
-                    "findings": [{"claim": "it stands there", "step": 0, "quote": quote}],
                     "hypothesis": "One is added too much.",
                 },
             )

@@ -1,21 +1,25 @@
-"""Reports whose findings quote what an episode showed."""
+"""Reports whose findings cite what an episode showed."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gumshoe.records import Observation
+from gumshoe.records import Fact, Observation
+from gumshoe.tools.evidence.facts import all_facts
 from support.tools.tool_bench import Bench
 
-__all__ = ["PLACE", "TOOLS", "finding", "report"]
+__all__ = ["PLACE", "TOOLS", "fact", "report"]
 
 TOOLS = ("eval", "pdb", "whatif", "view", "report")
 PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
 
 
-def finding(step: int, quote: str) -> Any:
-    return {"claim": "it is so", "step": step, "quote": quote}
+def fact(bench: Bench, start: str) -> Fact:
+    """The last fact of the episode whose text begins with some words."""
+    return [each for each in all_facts(bench.env.toolbox.history) if each.quote.startswith(start)][-1]
 
 
-def report(bench: Bench, *findings: tuple[int, str]) -> Observation:
-    return bench.call("report", locations=PLACE, hypothesis="h", findings=[finding(*each) for each in findings])
+def report(bench: Bench, *starts: str) -> Observation:
+    """Reports the facts that begin with these words."""
+    findings: Any = [{"fact": fact(bench, start).number, "claim": "it is so"} for start in starts]
+    return bench.call("report", locations=PLACE, hypothesis="h", findings=findings)
