@@ -216,13 +216,13 @@ class ModelServer:
         while not self._closing.is_set():
             code = self._process.poll() if self._process is not None else None
             if code is not None:
-                raise ServeError(self._obituary(code))
+                raise ServeError(self._crash_message(code))
             if self.healthy():
                 return
             if time.monotonic() > deadline:
                 waited = f"{self.config.startup_s:g} s"
                 raise ServeError(
-                    f"the model server did not answer within {waited}: {self._last_words()}{self._whole_log()}"
+                    f"the model server did not answer within {waited}: {self._last_log_line()}{self._whole_log()}"
                 )
             self._closing.wait(max(0.0, min(POLL_S, deadline - time.monotonic())))
 
@@ -244,7 +244,7 @@ class ModelServer:
             if code is None:
                 continue
             if self.restarts >= self.config.restarts:
-                self._failure = self._obituary(code)
+                self._failure = self._crash_message(code)
                 return
             self.restarts += 1
             with self._changed:
@@ -269,12 +269,12 @@ class ModelServer:
             process.kill()
             process.wait()
 
-    def _obituary(self, code: int) -> str:
+    def _crash_message(self, code: int) -> str:
         """The error message for a server that cannot be restarted."""
         again = f" after {self.restarts} restarts" if self.restarts else ""
-        return f"the model server died (exit code {code}){again}: {self._last_words()}{self._whole_log()}"
+        return f"the model server died (exit code {code}){again}: {self._last_log_line()}{self._whole_log()}"
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         """The last line that the server printed."""
         return next(_lines_from_end(self.log), "it said nothing")
 

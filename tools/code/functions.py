@@ -94,7 +94,7 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
     path, _, name = wanted.strip().removesuffix("()").rpartition(":")
     if not name:
         raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
-    found = list(_in_file(workspace, path, name) if path else _in_workspace(workspace, name))
+    found = list(_functions_in_file(workspace, path, name) if path else _functions_in_workspace(workspace, name))
     product = [each for each in found if not holds_tests(each.path)]
     found = product or found
     if not found:
@@ -106,7 +106,7 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
     return found[0]
 
 
-def _in_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
+def _functions_in_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
     source = read_source(workspace.read_text(path)).shown
     known = spans("\n".join(source))
     if known is None:
@@ -128,7 +128,7 @@ def _named(known: tuple[Span, ...], name: str) -> list[Span]:
     return [span for span in known if (span in matching and not span.is_class) or span.name in made]
 
 
-def _in_workspace(workspace: Workspace, name: str) -> Iterator[Function]:
+def _functions_in_workspace(workspace: Workspace, name: str) -> Iterator[Function]:
     if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name):
         raise ToolFailure(
             "bad_arguments", f"{name!r} is not the name of a function. Name one as NAME, PATH:NAME or PATH:LINE"
@@ -157,6 +157,6 @@ def _is_module(path: str, module: str) -> bool:
 
 def _try_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
     try:
-        yield from _in_file(workspace, path, name)
+        yield from _functions_in_file(workspace, path, name)
     except ToolFailure:
         return

@@ -58,11 +58,11 @@ def statements_in(path: str, lines: Mapping[int, str], start: int, end: int) -> 
     return [
         statement
         for first, last in zip(runs, lasts, strict=True)
-        for statement in _of_run(path, lines, first, last, is_end=last == end)
+        for statement in _statements_of_run(path, lines, first, last, is_end=last == end)
     ]
 
 
-def _of_run(path: str, lines: Mapping[int, str], first: int, last: int, *, is_end: bool) -> list[Statement]:
+def _statements_of_run(path: str, lines: Mapping[int, str], first: int, last: int, *, is_end: bool) -> list[Statement]:
     """The statements of consecutive lines. `is_end`: nothing that belongs to them follows."""
     texts = [lines[number] for number in range(first, last + 1)]
     parsed = _parse(texts)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
 from gumshoe.records import DebugFrame, SessionReply
-from gumshoe.tools.runs.interpreters import debug_argv
+from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, debug_argv
 
 __all__ = ["DebugSession", "Exchange", "read_answer", "read_breakpoints"]
 
@@ -23,7 +23,6 @@ Line = Annotated[int, Field(ge=0, lt=1 << 31)]
 SourceLine = tuple[Line, str]
 _GRACE_S = 5.0
 _START_TIMEOUT_S = 60.0
-_ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 
 
 @dataclass
@@ -50,7 +49,7 @@ class DebugSession:
     def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
         sandbox = workspace.sandbox
         argv = debug_argv(sandbox, workspace.debug_entrypoint)
-        self._session: Session = sandbox.open_session(argv, env=_ENVIRONMENT, warm=True)
+        self._session: Session = sandbox.open_session(argv, env=PLAIN_OUTPUT, warm=True)
         self.ended = False
         self._clean_snapshot: str | None = None
         self.warm, self.cold = self._session.warm, self._session.cold

@@ -14,11 +14,10 @@ from typing import IO, Any, Protocol
 
 from gumshoe.protocols import Sandbox
 from gumshoe.text import cut_line, plain_text
-from gumshoe.tools.runs.interpreters import our_program
+from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, our_program
 
 __all__ = ["HostLink", "McpLink", "SandboxLink", "ServerEnded"]
 
-_ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 _TAIL = 2000
 _MOST_BYTES = 8 << 20
 _GRACE_S = 2.0
@@ -49,7 +48,7 @@ class SandboxLink:
 
     def __init__(self, sandbox: Sandbox, argv: Sequence[str]) -> None:
         carrier = [sandbox.python, *our_program(sandbox.support, "programs.mcp")]
-        self._session = sandbox.open_session([*carrier, *argv], env=_ENVIRONMENT)
+        self._session = sandbox.open_session([*carrier, *argv], env=PLAIN_OUTPUT)
         self._unsent: list[Any] = []
         self._printed = ""
 
@@ -92,7 +91,7 @@ class HostLink:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,
-                env={**get_default_environment(), **_ENVIRONMENT},
+                env={**get_default_environment(), **PLAIN_OUTPUT},
                 start_new_session=True,
             )
         except OSError as error:

@@ -12,7 +12,10 @@ from pydantic import TypeAdapter, ValidationError
 from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.tools.code.source import split_lines
 
-__all__ = ["debug_argv", "is_pytest", "our_plugin", "our_program", "python_words", "syntax_error"]
+__all__ = ["PLAIN_OUTPUT", "debug_argv", "is_pytest", "our_plugin", "our_program", "python_words", "syntax_error"]
+
+PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
+"""Variables with which programs print plain text, and at once."""
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
 _WITH_VALUE = {"-W", "-X"}

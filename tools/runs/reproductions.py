@@ -61,8 +61,8 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
     own = workspace.task.entrypoint
     runner = next((index for index, word in enumerate(own) if posixpath.basename(word) == "runtests.py"), None)
     if runner is not None:
-        return _of_django(workspace, own[: runner + 1], own[runner + 1 :])
-    path = _free(workspace, f"{_folder_of_tests(workspace)}{NAME}.py")
+        return _django_reproduction(workspace, own[: runner + 1], own[runner + 1 :])
+    path = _unused_path(workspace, f"{_folder_of_tests(workspace)}{NAME}.py")
     words = python_words(own)
     python = own[:words] or ("python",)
     if own[words : words + 2] in (("-m", "pytest"), ("-m", "py.test")):
@@ -71,7 +71,7 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
         return Reproduction(path=path, files=(path,), entrypoint=(own[0], *_options(own[1:]), path))
     if workspace.sandbox.run([*python, "-c", _HAS_PYTEST], timeout=_TIMEOUT_S).exit_code == 0:
         return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "pytest", "-q", path))
-    path = _free(workspace, f"{NAME}.py")
+    path = _unused_path(workspace, f"{NAME}.py")
     module = path.removesuffix(".py")
     return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "unittest", "-v", module))
 
@@ -94,10 +94,10 @@ def run_reproduction(workspace: Workspace) -> TestRun:
     return with_frames(workspace.run_tests(limit, warm=True, tracebacks=False), workspace)
 
 
-def _of_django(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:
+def _django_reproduction(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:
     """A package beside the project's own test packages: an application, whose models get their tables."""
     tests = posixpath.dirname(program[-1]).removeprefix("./")
-    folder = posixpath.dirname(_free(workspace, posixpath.join(tests, NAME, "tests.py")))
+    folder = posixpath.dirname(_unused_path(workspace, posixpath.join(tests, NAME, "tests.py")))
     files = tuple(f"{folder}/{name}.py" for name in ("tests", "__init__", "models"))
     settings = [word for word in options if word.startswith("--settings=")]
     label = f"{posixpath.basename(folder)}.tests"
@@ -119,7 +119,7 @@ def _folder_of_tests(workspace: Workspace) -> str:
     return ""
 
 
-def _free(workspace: Workspace, path: str) -> str:
+def _unused_path(workspace: Workspace, path: str) -> str:
     """The path, with a number in it where the project has such a file."""
     for number in itertools.count(2):
         try:

@@ -47,7 +47,7 @@ class EarlyForks:
         """Like `LateForks.twice`, but each run starts from the beginning."""
 
         def run(chosen):
-            lay(self.project, files)
+            reset_and_write(self.project, files)
             return self.run(chosen)
 
         return first_and_second(run, tests)
@@ -97,7 +97,7 @@ class LateForks:
 
         The two runs share one collection, so what differs from one import to the next is not noticed.
         """
-        lay(self.project, files)
+        reset_and_write(self.project, files)
         # Collecting is limited by its processor time, and each of the two runs has its own limits.
         seen = answer_of(lambda writer: self.collector(files, tests, writer), 3 * self.project.wall_s)
         return seen if isinstance(seen, list) else [seen]
@@ -124,7 +124,7 @@ class LateForks:
 
             def again(chosen):
                 if runs:
-                    lay(self.project, files)
+                    reset_and_write(self.project, files)
                 runs.append(chosen)
                 return run(chosen)
 
@@ -186,7 +186,7 @@ def first_and_second(run, tests):
     return [first, run([] if tests else sorted(first["failures"]))]
 
 
-def lay(project, files):
+def reset_and_write(project, files):
     """Makes the project the clean one with these files."""
     project.restore()
     project.write(files)

@@ -45,7 +45,7 @@ import pytest
 from ..runs.patches import Functions
 from .project import ProjectUnderTest
 from .recorder import failing, inside_modules, verdict_of
-from .suites import EarlyForks, LateForks, lay
+from .suites import EarlyForks, LateForks, reset_and_write
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")
@@ -150,7 +150,7 @@ def judge(files, patch, tests, project, run, known, passing):
     """
 
     def variant(chosen):
-        lay(project, files)
+        reset_and_write(project, files)
         seconds = sum(known["seconds"].get(test, 0.0) for test in chosen)
         cpu_s = min(project.cpu_s, CPU_S + CPU_FACTOR * seconds)
         return run(chosen, patch.apply, cpu_s, min(project.wall_s, WALL_S + WALL_FACTOR * seconds))
@@ -172,7 +172,7 @@ def judge(files, patch, tests, project, run, known, passing):
         return {"status": "flaky"}
     unknown = sorted(set(again["failures"]) - passing)
     if unknown:
-        lay(project, {})
+        reset_and_write(project, {})
         seen = run(unknown).get("outcomes", {})
         passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
     # A test that fails without the change as well needs others before it, or fails because of how it is run here.

@@ -21,7 +21,7 @@ _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
 
 
-class Nobody:
+class NullObserver:
     """Stands for a debugger where there is none."""
 
     @staticmethod

@@ -27,7 +27,7 @@ import os
 import sys
 import time
 
-from ..programs.program import STARTER, Nobody, read_request, run_program
+from ..programs.program import STARTER, NullObserver, read_request, run_program
 from ..programs.project import project_path
 from . import unittest_runs
 from .lines import make_follower
@@ -204,7 +204,7 @@ def main(arguments):
     spectrum = SpectrumObserver(request["record"], os.getcwd())
     unittest_runs.observe(spectrum)
     try:
-        return run_program(program, Nobody)
+        return run_program(program, NullObserver)
     finally:
         if spectrum.has_tests:
             spectrum.finish()

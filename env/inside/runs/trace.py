@@ -28,7 +28,7 @@ import signal
 import sys
 import time
 
-from ..programs.program import Nobody, is_pytest, read_request, run_program
+from ..programs.program import NullObserver, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from . import unittest_runs
 from .call import PLAIN, Call, Describer, describe_error, variables_of, watch
@@ -341,7 +341,7 @@ def _child(program, request):
     recorder.watching.start()
     code = 1
     try:
-        code = run_program(program, Nobody)
+        code = run_program(program, NullObserver)
     finally:
         if not is_pytest(program) and not any(recorder.tests.values()):
             recorder.end(code != 0)

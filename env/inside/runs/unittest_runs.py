@@ -12,7 +12,7 @@ import os
 import traceback
 
 from ..programs import sympy_hooks
-from ..programs.program import Nobody, run_program
+from ..programs.program import NullObserver, run_program
 from ..programs.project import project_frames
 
 _FAILURES = ("addError", "addFailure", "addSubTest")
@@ -162,4 +162,4 @@ def main(arguments):
     """Runs a program. Returns its exit code."""
     install(os.environ["GUMSHOE_OUTCOMES"])
     run_to_the_end()
-    return run_program(arguments[arguments.index("--") + 1 :], Nobody, as_given=True)
+    return run_program(arguments[arguments.index("--") + 1 :], NullObserver, as_given=True)

@@ -28,7 +28,7 @@ import time
 import warnings
 
 from ..debugger import hooks
-from ..programs.program import Nobody, is_pytest, read_request, run_program
+from ..programs.program import NullObserver, is_pytest, read_request, run_program
 from . import unittest_runs
 from .change import Change, ChangeError, count_hits, install, source_of, transform
 from .forks import run_all, start_fork
@@ -98,7 +98,7 @@ def _child(program, record, watcher, only):
             watcher.engage()
     code = 1
     try:
-        code = run_program(program, watcher or Nobody)
+        code = run_program(program, watcher or NullObserver)
     finally:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
