@@ -23,7 +23,6 @@ __all__ = [
     "lines_overlap",
     "observation_texts",
     "pack_text",
-    "quoted_share",
     "with_pack",
 ]
 
@@ -94,13 +93,6 @@ def is_quoted(finding: Finding, observations: Mapping[int, str]) -> bool:
     """Whether the quote, if not empty, is in the cited step's observation, any white space counting as one space."""
     quote = _normalized(finding.quote)
     return bool(quote) and quote in _normalized(observations.get(finding.step, ""))
-
-
-def quoted_share(pack: ContextPack, observations: Mapping[int, str]) -> float | None:
-    """The share of findings that are quoted; None where there are no findings."""
-    if not pack.findings:
-        return None
-    return sum(is_quoted(finding, observations) for finding in pack.findings) / len(pack.findings)
 
 
 def grounded_share(pack: ContextPack) -> float | None:

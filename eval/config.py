@@ -277,9 +277,6 @@ class EvalConfig(Config):
     max_flaky: float = Field(
         default=0.1, ge=0, le=1, description="maximum share of flaky tasks; with more, the evaluation does not start"
     )
-    replay: bool = Field(
-        default=False, description="replay each episode's steps in a fresh sandbox to check its findings"
-    )
     workers: int = Field(default=2, ge=1, description="episodes run in parallel, in each arm")
     runner: Literal["threads", "ray"] = Field(
         default="threads", description="threads: sandboxes on this machine; ray: on the nodes of a cluster"

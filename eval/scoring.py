@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, EvalRun, Packs, Solution
-from gumshoe.eval.grading.replays import Recorded, Replays
 from gumshoe.eval.records import ALL, Result
 from gumshoe.eval.scorers import load_scorers, make_scorers
 from gumshoe.eval.scorers.conduct import tool_counts
@@ -55,17 +54,9 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
     scorers = {
         name: [*make_scorers(sources, of_arm.ranked), *load_scorers(config.metrics)] for name, of_arm in packs.items()
     }
-    replayed = _replay(packs, run) if config.replay else {}
     return {
         name: {
-            (task, sample): score_trajectory(
-                name,
-                episode,
-                pairs[task][1],
-                scorers[name],
-                sample=sample,
-                replayed=replayed.get((name, episode.id)),
-            )
+            (task, sample): score_trajectory(name, episode, pairs[task][1], scorers[name], sample=sample)
             for (task, sample), episode in of_arm.episodes.items()
         }
         for name, of_arm in packs.items()
@@ -73,24 +64,15 @@ def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str
 
 
 def score_trajectory(
-    arm: str,
-    trajectory: Trajectory,
-    oracle: Oracle,
-    scorers: Iterable[Scorer],
-    *,
-    sample: int = 0,
-    replayed: float | None = None,
+    arm: str, trajectory: Trajectory, oracle: Oracle, scorers: Iterable[Scorer], *, sample: int = 0
 ) -> Result:
     """Runs every scorer on a finished episode. Scores that came with the trajectory are kept beside them.
-
-    `replayed` is the share of its findings that were seen again, None where it was not replayed.
 
     Raises:
         ConfigError: a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
     scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in scorers}
-    scores["replayed"] = replayed
     return Result(
         arm=arm,
         task_id=trajectory.task.id,
@@ -115,18 +97,6 @@ def _value(scorer: Scorer, trajectory: Trajectory, oracle: Oracle) -> float | No
     if not isinstance(score, Score):
         raise ConfigError(f"metric {scorer.name!r} must return a Score, not {type(score).__name__}")
     return score.value
-
-
-def _replay(packs: Mapping[str, Packs], run: EvalRun) -> dict[tuple[str, str], float | None]:
-    """The share of each episode's findings that were seen again, by arm and trajectory."""
-    recorded = [
-        Recorded(name, run.pairs[episode.task.id][0], of_arm.tools, episode)
-        for name, of_arm in packs.items()
-        for episode in of_arm.episodes.values()
-    ]
-    replays = Replays(run.out / "replays.jsonl", run.config.sandbox)
-    replays.run(recorded, run.control, run.config.workers)
-    return {(one.arm, one.trajectory.id): replays.share(one) for one in recorded}
 
 
 def _with_solution(result: Result, solution: Solution | None, pack: ContextPack | None) -> Result:

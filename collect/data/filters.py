@@ -10,7 +10,6 @@
 | grounded=X        | reports whose share of grounded findings is below X (default 1): findings that a     |
 |                   | new run confirmed and that distinguish failing tests from passing ones; also         |
 |                   | reports whose findings were never run again                                          |
-| quoted=X          | reports whose share of findings with a quote from the step they cite is below X      |
 | leakage           | calls that access git's history, hidden tests or the answer                          |
 | unseen            | mentions of locations, names, numbers or strings that nothing has shown before;      |
 |                   | `unseen=all` also checks new code                                                    |
@@ -38,7 +37,7 @@ from pydantic import BaseModel
 from gumshoe.collect.data.export.rows import project_of
 from gumshoe.collect.data.tree import outcome_of
 from gumshoe.collect.data.unseen import unseen
-from gumshoe.collect.packs import grounded_share, observation_texts, quoted_share
+from gumshoe.collect.packs import grounded_share
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl, read_records
@@ -172,19 +171,6 @@ def _share_of_grounded(trajectory: Trajectory) -> float:
     if not trajectory.context_pack.findings:
         return 1.0
     return grounded_share(trajectory.context_pack) or 0.0
-
-
-def _quoted(text: str, setting: str) -> Rule:
-    least = _number(setting or "1")
-    return Rule(text, lambda trajectory: _share_of_quoted(trajectory) >= least)
-
-
-def _share_of_quoted(trajectory: Trajectory) -> float:
-    """1 where nothing was reported, and where the report has no findings to check."""
-    if trajectory.context_pack is None:
-        return 1.0
-    share = quoted_share(trajectory.context_pack, observation_texts(trajectory.steps))
-    return 1.0 if share is None else share
 
 
 def _leaks_nothing(trajectory: Trajectory) -> bool:
@@ -322,7 +308,6 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
     "loops": _loops,
     "seek_first": _fixed(_looked_before_editing),
     "grounded": _grounded,
-    "quoted": _quoted,
     "leakage": _fixed(_leaks_nothing),
     "unseen": _unseen,
     "duplicates": _duplicates,

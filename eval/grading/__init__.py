@@ -1,1 +1,1 @@
-"""Test runs that judge: patches are graded, gold patches run repeatedly, findings replayed."""
+"""Test runs that judge: patches are graded, gold patches run repeatedly."""

@@ -65,8 +65,6 @@ METRICS = (
         for level, k in ACC
     ),
     Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
-    Metric("quoted", "Quoted", "findings whose quote is in the output of the step that they cite"),
-    Metric("replayed", "Seen again", "findings whose quote is there again when the steps are run again"),
     Metric("brier", "Brier", "squared error of the stated confidence: 0 is best, 0.25 is a coin", share=False),
     Metric("debugged", "Debugged", "episodes that used the debugger"),
     Metric("repeats", "Repeats", "calls that repeat an earlier one"),

@@ -36,7 +36,6 @@ SHOWN = (
     "line_recall",
     "line_precision",
     "grounding",
-    "quoted",
     "steps",
     "tokens",
 )

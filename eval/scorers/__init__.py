@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from gumshoe.errors import ConfigError
 from gumshoe.eval.scorers import conduct, ranking
 from gumshoe.eval.scorers.calibration import Brier, Confidence, Top1Hit
-from gumshoe.eval.scorers.conduct import Conduct, Grounding, Quoted, ValidCalls
+from gumshoe.eval.scorers.conduct import Conduct, Grounding, ValidCalls
 from gumshoe.eval.scorers.localization import Level, Localization, Measure, ReciprocalRank
 from gumshoe.eval.scorers.ranking import Acc, Ranked, Rankings
 from gumshoe.eval.scorers.sources import Sources
@@ -33,7 +33,6 @@ def make_scorers(sources: Sources, given: Mapping[str, Ranked] | None = None) ->
         *(Acc(level, k, rankings) for level, k in ranking.ACC),
         ReciprocalRank(),
         Grounding(),
-        Quoted(),
         Confidence(),
         Top1Hit(),
         Brier(),

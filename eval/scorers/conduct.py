@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from gumshoe.collect.packs import grounded_share, observation_texts, quoted_share
+from gumshoe.collect.packs import grounded_share
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
-__all__ = ["INVALID_KINDS", "MEASURES", "Conduct", "Grounding", "Quoted", "ValidCalls", "is_valid", "tool_counts"]
+__all__ = ["INVALID_KINDS", "MEASURES", "Conduct", "Grounding", "ValidCalls", "is_valid", "tool_counts"]
 
 INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
 """Failure kinds that say the call itself was wrong, not that what it asked for was missing."""
@@ -121,21 +121,4 @@ class Grounding:
         share = None if pack is None else grounded_share(pack)
         if pack is None or share is None:
             return Score(name=self.name, value=None, explanation="nothing was claimed, or it was never checked")
-        return Score(name=self.name, value=share, explanation=f"{len(pack.findings)} findings")
-
-
-class Quoted:
-    """The share of findings whose quote appears in the observation of the step that they cite.
-
-    None where there is no pack, or a pack without findings: nothing was claimed.
-    """
-
-    name = "quoted"
-
-    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory alone."""
-        pack = trajectory.context_pack
-        share = None if pack is None else quoted_share(pack, observation_texts(trajectory.steps))
-        if pack is None or share is None:
-            return Score(name=self.name, value=None, explanation="nothing was claimed")
         return Score(name=self.name, value=share, explanation=f"{len(pack.findings)} findings")

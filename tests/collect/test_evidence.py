@@ -16,10 +16,9 @@ from gumshoe.collect.data.evidence import (
 )
 from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
-from gumshoe.collect.packs import is_quoted, quoted_share
+from gumshoe.collect.packs import is_quoted
 from gumshoe.records import (
     Completion,
-    ContextPack,
     Finding,
     Location,
     Message,
@@ -167,8 +166,6 @@ def test_a_pack_holds_what_was_seen_and_cites_it() -> None:
         (0, "AssertionError: assert 2 == 3"),
         (2, "result = 3"),
     ]
-    texts = {seen.step: seen.text for seen in (EVAL, VIEW, STOP)}
-    assert quoted_share(pack, texts) == 1.0
     assert pack_arguments(pack, [EVAL, VIEW, STOP])["findings"] == [
         {"fact": 1, "claim": "test_total[a b] fails"},
         {"fact": 4, "claim": "value of result there"},
@@ -213,7 +210,6 @@ def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
     assert not is_quoted(Finding(claim="", step=1, quote="a"), texts)
     assert not is_quoted(Finding(claim="", step=0, quote="ab"), texts)
     assert not is_quoted(Finding(claim="", step=0, quote=" "), texts)
-    assert quoted_share(ContextPack(), texts) is None
 
 
 def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:

@@ -18,7 +18,7 @@ from gumshoe.collect.data.export.rows import COLUMNS, agent_decision_rows, agent
 from gumshoe.collect.data.export.seeker import Dropped, SeekerView
 from gumshoe.collect.data.store import RunFolder, read_trajectories
 from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.packs import quoted_share
+from gumshoe.collect.packs import is_quoted
 from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
 from gumshoe.storage import write_jsonl
@@ -114,8 +114,7 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
             assert finding.pop("check") is None
         assert row["context_pack"] == played[task]["context_pack"]
         pack = ContextPack.model_validate(row["context_pack"])
-        texts = _shown(row["messages"])
-        assert quoted_share(pack, texts) == 1.0
+        assert all(is_quoted(finding, _shown(row["messages"])) for finding in pack.findings)
         assert row["messages"][-1]["content"].startswith("[report] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines

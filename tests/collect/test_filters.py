@@ -88,16 +88,6 @@ def test_seek_first() -> None:
     assert keeps("seek_first", *cases) == [True, False, False, True]
 
 
-def test_quoted() -> None:
-    def reported(*quotes: str) -> Trajectory:
-        findings = tuple(Finding(claim="", step=0, quote=quote) for quote in quotes)
-        return trajectory(steps=(step(0, "eval", "1 failed"),), context_pack=ContextPack(findings=findings))
-
-    cases = (reported("1 failed"), reported("1 failed", "2 failed"), reported(), trajectory())
-    assert keeps("quoted", *cases) == [True, False, True, True]
-    assert keeps("quoted=0.5", *cases) == [True] * 4
-
-
 def test_grounded() -> None:
     telling = Check(status="confirmed", telling=True)
     ordinary = Check(status="confirmed", telling=False)
@@ -201,7 +191,6 @@ def test_wrong_rules_are_told(rule: str) -> None:
         ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
         ("pass_rate=nan..1", "cannot be read"),
         ("grounded=nan", "cannot be read"),
-        ("quoted=nan", "cannot be read"),
         ("best=nan", "cannot be read"),
         ("scored=arm:hit:nan", "cannot be read"),
     ],

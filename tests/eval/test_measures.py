@@ -15,7 +15,7 @@ from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
 from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
-from gumshoe.eval.scorers.conduct import Conduct, Quoted, tool_counts
+from gumshoe.eval.scorers.conduct import Conduct, tool_counts
 from gumshoe.records import Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_trajectory
 
@@ -45,16 +45,6 @@ def test_repeats_do_not_mind_the_order(paths: list[str]) -> None:
     repeats = conduct(make_trajectory(steps), "repeats")
     assert repeats == (None if not paths else pytest.approx(1 - len(set(paths)) / len(paths)))
     assert conduct(make_trajectory(steps[::-1]), "repeats") == repeats
-
-
-@given(findings=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["x = 1", "y  =\n2", "z"])), max_size=6))
-def test_quoted_stays_within_bounds_and_does_not_mind_the_order(findings: list[tuple[int, str]]) -> None:
-    steps = [make_step(0, "x = 1"), make_step(1, "so y = 2 there")]
-    value = Quoted().score(make_trajectory(steps, make_pack(findings=findings)), make_oracle()).value
-    right = sum((step, quote[0]) in ((0, "x"), (1, "y")) for step, quote in findings)
-    assert value == (right / len(findings) if findings else None)
-    again = Quoted().score(make_trajectory(steps, make_pack(findings=findings[::-1])), make_oracle()).value
-    assert again == value
 
 
 # --- calibration --------------------------------------------------------------------------------------------------

@@ -104,7 +104,6 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> dict[str
             "arms": [{"name": "model", "policy": policy}],
             "sandbox": LOCAL_SETTINGS,
             "limits": LIMITS,
-            "replay": False,
             "resamples": 100,
         }
         (folder / "eval.yaml").write_text(yaml.safe_dump(config))
@@ -203,4 +202,3 @@ def test_findings_name_the_turn_that_showed_the_fact(evaluated: dict[str, Evalua
     pack = evaluated["nudged, then reports"].trajectory.context_pack
     assert pack is not None
     assert [finding.step for finding in pack.findings] == [1]
-    assert evaluated["nudged, then reports"].scores["quoted"] == 1.0

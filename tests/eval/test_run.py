@@ -62,7 +62,6 @@ def test_the_command_compares_arms_on_the_same_tasks(
     teacher = made["arms"][1]["groups"]["all"]
     assert teacher["line_recall"]["value"] == 1.0
     assert teacher["valid_calls"]["value"] == 1.0
-    assert teacher["quoted"]["value"] == 1.0
     assert teacher["grounding"]["value"] > 0.0
     assert made["arms"][0]["groups"]["all"]["steps"]["value"] == 2.0
     assert {one["arm"] for one in made["comparisons"]} == {"teacher"}

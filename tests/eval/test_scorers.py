@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
-from gumshoe.eval.scorers.conduct import Conduct, Grounding, Quoted, ValidCalls
+from gumshoe.eval.scorers.conduct import Conduct, Grounding, ValidCalls
 from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank, lines_overlap
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
@@ -192,14 +192,6 @@ def test_grounding_by_hand() -> None:
     assert score(make_trajectory([], ContextPack(findings=findings)), make_oracle()).value == 1 / 4
     assert score(make_trajectory([], make_pack(findings=[(0, "q")])), make_oracle()).value is None
     assert score(make_trajectory([], make_pack()), make_oracle()).value is None
-
-
-def test_quoted_by_hand() -> None:
-    """A quote across lines stands; one of another step, an empty one and one of no step do not."""
-    steps = [make_step(0, "total  =\n 3"), make_step(1, "nothing")]
-    pack = make_pack(findings=[(0, "total = 3"), (1, "total = 3"), (0, " "), (9, "total = 3")])
-    assert Quoted().score(make_trajectory(steps, pack), make_oracle()).value == 1 / 4
-    assert Quoted().score(make_trajectory(steps, make_pack()), make_oracle()).value is None
 
 
 def test_conduct_by_hand() -> None:

@@ -20,13 +20,13 @@ MEANINGS = {
     "tools": "the tools that were offered, as JSON schemas",
     "steps": "one entry a call: decision, confidence, rationale, tool, arguments, observation, reward",
     "sampled": "of turns whose server gave them: the token ids and log probabilities as they were sampled",
-    "context_pack": "the report: locations, findings with quotes, hypothesis",
+    "context_pack": "the report: locations, findings, hypothesis",
     "resolved": "whether the tests pass with the patch; null where that was not measured",
     "project": "the repository; splits are by project",
 }
 VIEW_MEANINGS = {
     "agent": "whole episodes.",
-    "seeker": "information seeking up to the first edit, closed by a `report` whose findings quote the observations.",
+    "seeker": "information seeking up to the first edit, closed by a `report` whose findings cite what was observed.",
     "agent_decisions": "a row for each turn of an episode: `prompt` is what it was shown, `completion` the turn.",
     "seeker_decisions": "a row for each turn of `seeker`: `prompt` is what was seen before it, `completion` the turn.",
     "preferences": "two decisions tried in one place: `chosen` was worth more than `rejected`, by what followed them "

@@ -32,11 +32,11 @@ SHARES = {
     "function_acc@1": "names the right function first",
     "line_recall": "lines of the fix in the report",
 }
-CONFIRMED = "quotes that a new run confirms"
+CONFIRMED = "cited facts that a new run confirms"
 PROBLEM_LINES, PATCH_LINES = 5, 12
 MEANING = (
     "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
-    "a routine, not judgement: it reports the place that the tools name. The last row says how often its quotes hold."
+    "a routine, not judgement: it reports the place that the tools name. The last row says how often its facts hold."
 )
 MEANING_SHORT = "After one training step, the model has learned nothing yet: this shows only that every stage works."
 
@@ -61,20 +61,20 @@ def show_outcome(out: Path, console: Console, *, short: bool = False) -> None:
 
 
 def _instructive(result: Result) -> tuple[bool, bool, bool]:
-    """Prefers the right function, then a quote that tells failing from passing tests, then an unseen project."""
+    """Prefers the right function, then a cited fact that tells failing from passing tests, then an unseen project."""
     scores = result.scores
     return scores.get("function_acc@1") == 1.0, scores.get("grounding") == 1.0, result.split == "heldout_projects"
 
 
 def episode_text(episode: Trajectory, task: Task, gold_patch: str) -> Group:
     """An episode in a screenful: what failed, what was looked at and seen, what was reported, what the fix was."""
-    quotes = [] if episode.context_pack is None else [finding.quote for finding in episode.context_pack.findings]
+    facts = [] if episode.context_pack is None else [finding.quote for finding in episode.context_pack.findings]
     problem = [line for line in task.problem_statement.splitlines() if line.strip()][:PROBLEM_LINES]
     fix = [line for line in gold_patch.splitlines() if not line.startswith(("diff ", "index ", "--- "))]
     report = "nothing" if episode.context_pack is None else pack_text(episode.context_pack, handed_over=False)
     return Group(
         *(Text(line, overflow="ellipsis", no_wrap=True) for line in problem),
-        *chain.from_iterable(_step(step, quotes) for step in episode.steps),
+        *chain.from_iterable(_step(step, facts) for step in episode.steps),
         Text("It reported", style="bold"),
         Text(report),
         Text("The fix", style="bold"),
@@ -82,13 +82,13 @@ def episode_text(episode: Trajectory, task: Task, gold_patch: str) -> Group:
     )
 
 
-def _step(step: Step, quotes: Iterable[str]) -> Iterable[Text]:
-    """A turn, and three lines of what came back: the first two, and one that is quoted in the report, or the last."""
+def _step(step: Step, facts: Iterable[str]) -> Iterable[Text]:
+    """A turn, and three lines of what came back: the first two, and one that the report cites, or the last."""
     yield Text(f"{step.index + 1}. {describe_turn(step.completion)}", style="bold", overflow="ellipsis", no_wrap=True)
     for observation in step.observations:
         lines = [line for line in shown(observation).split("\n") if line.plain.strip()]
-        quoted = [line for line in lines[2:] if line.plain.strip() in quotes]
-        for line in (*lines[:2], *(quoted or lines[2:])[-1:]):
+        cited = [line for line in lines[2:] if line.plain.strip() in facts]
+        for line in (*lines[:2], *(cited or lines[2:])[-1:]):
             yield Text("   ", overflow="ellipsis", no_wrap=True).append_text(line)
 
 
