@@ -101,7 +101,7 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     table = [re.split(r"\s{2,}", line.strip()) for line in text.partition(" bugs (1)")[2].splitlines()]
     assert ["turns with a valid call", "100%", "100%", "100%", "100%"] in table
     assert ["episodes with the debugger", "100%", "0%", "100%", "0%"] in table
-    assert ["cited facts that a new run confirms", "100%", "100%"] in table
+    assert ["facts that a new run confirms", "100%", "100%"] in table
     assert ["names the right function first", "100%", "100%", "100%", "100%"] in table
     assert len(table) <= 12
 

@@ -32,7 +32,7 @@ SHARES = {
     "function_acc@1": "names the right function first",
     "line_recall": "lines of the fix in the report",
 }
-CONFIRMED = "cited facts that a new run confirms"
+CONFIRMED = "facts that a new run confirms"
 PROBLEM_LINES, PATCH_LINES = 5, 12
 MEANING = (
     "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
