@@ -85,12 +85,11 @@ def _find_candidates(project: Project, config: SynthConfig, first: Sequence[Bug]
 def _fill(
     states: list[ProjectState], config: SynthConfig, pool: VerifierPool, threads: ThreadPoolExecutor, progress: Progress
 ) -> None:
-    """Rounds: every project that wants more gets a batch, or several where there are more workers than projects."""
+    """Rounds: every project that wants more gets a batch, or several if there are more workers than projects."""
     pending = states
     while pending:
-        rounds = -(-config.workers // len(pending))
-        batches = [(state, state.draw(config.batch)) for _ in range(rounds) for state in pending]
-        batches = [(state, batch) for state, batch in batches if batch]
+        share = -(-config.workers // len(pending))
+        batches = [(state, batch) for state in pending for batch in _split(state.draw(share * config.batch), share)]
         running = deque((state, batch, threads.submit(pool.verify, state.project, batch)) for state, batch in batches)
         try:
             while running:
@@ -105,6 +104,12 @@ def _fill(
         for state in through:
             pool.release(state.project)
         pending = [state for state in pending if state not in through]
+
+
+def _split(candidates: list[Bug], parts: int) -> list[list[Bug]]:
+    """The candidates in their order, in at most so many batches of about the same length."""
+    size = -(-len(candidates) // parts) or 1
+    return [candidates[start : start + size] for start in range(0, len(candidates), size)]
 
 
 def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:

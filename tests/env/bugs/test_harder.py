@@ -15,7 +15,9 @@ from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.records import Task
 from gumshoe.tools.code.functions import enclosing, spans
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
 FILES = {
@@ -136,7 +138,7 @@ def proven(result: SynthResult, config: SynthConfig, out: Path) -> None:
     """One task of each kind passes the check, from the set on disk: it fails, and its gold patch repairs it."""
     write_result(result, config.model_copy(update={"out": str(out)}))
     sample = list({pair[0].tags["operator"]: pair for pair in load_tasks(str(out))}.values())
-    assert [found.problems for found in check_tasks(sample, LOCAL)] == [()] * len(sample)
+    assert [found.problems for found in check_tasks(sample, WARM)] == [()] * len(sample)
 
 
 def enclosing_functions(task: Task, path: str, lines: set[int]) -> set[str]:
@@ -163,7 +165,7 @@ def halves(patch: str) -> list[str]:
 
 
 def test_omissions_become_tasks_that_name_their_kind(project: Path, tmp_path: Path) -> None:
-    config = SynthConfig(projects=(str(project),), operators=OMISSIONS, pairs=0, sandbox=LOCAL)
+    config = SynthConfig(projects=(str(project),), operators=OMISSIONS, pairs=0, sandbox=WARM)
     result = make_bugs(config)
     assert {task.tags["operator"] for task, _ in result.tasks} == set(OMISSIONS)
     gold = "\n".join(oracle.gold_patch for _, oracle in result.tasks)
@@ -179,7 +181,7 @@ def test_omissions_become_tasks_that_name_their_kind(project: Path, tmp_path: Pa
 
 
 def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, tmp_path: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=14, pairs=0.2, out=str(tmp_path / "set"), sandbox=LOCAL)
+    config = SynthConfig(projects=(str(project),), per_project=14, pairs=0.2, out=str(tmp_path / "set"), sandbox=WARM)
     result = make_bugs(config)
     kinds = Counter(task.tags["operator"] for task, _ in result.tasks)
     assert kinds["two_places"] == 3
@@ -193,8 +195,8 @@ def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, 
         assert len(task.tags["halves"].split(", ")) == 2
         assert task.tags["halves"] not in task.problem_statement
     task, oracle = pairs[0]
-    assert check_task(task, oracle, LOCAL).problems == ()
-    with Verifier(task, oracle, LOCAL, trusted=True) as verifier:
+    assert check_task(task, oracle, WARM).problems == ()
+    with Verifier(task, oracle, WARM, trusted=True) as verifier:
         for half in halves(oracle.gold_patch):
             verdict = verifier.verify(half)
             assert verdict.problems == ()
@@ -203,7 +205,7 @@ def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, 
 
 
 def test_pairs_come_from_one_split_and_take_each_bug_once(project: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=30, pairs=0.3, heldout_bugs=0.3, sandbox=LOCAL)
+    config = SynthConfig(projects=(str(project),), per_project=30, pairs=0.3, heldout_bugs=0.3, sandbox=WARM)
     result = make_bugs(config)
     sides: dict[str, set[str]] = {}
     for task, oracle in result.tasks:

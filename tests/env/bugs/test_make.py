@@ -16,14 +16,19 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
 
-SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=5, sandbox=LOCAL)
+pytestmark = pytest.mark.needs("bubblewrap")
+
+SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=3, sandbox=WARM)
+
+
+PROJECTS = tuple(f"casebook:{name}" for name in ("build_plan", "event_sim", "expr_calc", "free_slots"))
 
 
 @pytest.fixture(scope="module")
 def casebook() -> SynthResult:
-    return make_bugs(SynthConfig(per_project=13, sandbox=LOCAL, workers=2))
+    return make_bugs(SynthConfig(projects=PROJECTS, per_project=13, sandbox=WARM, workers=2))
 
 
 @pytest.fixture
@@ -40,8 +45,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) -> None:
-    assert len(casebook.tasks) >= 200
+def test_every_project_of_the_casebook_gives_as_many_verified_bugs_as_are_wanted(casebook: SynthResult) -> None:
+    assert {name: counts["kept"] for name, counts in casebook.counts.items()} == dict.fromkeys(casebook.counts, 13)
+    assert len(casebook.tasks) == 13 * len(PROJECTS)
     assert len({task.id for task, _ in casebook.tasks}) == len(casebook.tasks)
     assert len({task.tags["operator"] for task, _ in casebook.tasks}) >= 15
     for task, oracle in casebook.tasks:
@@ -52,7 +58,7 @@ def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) ->
 
 
 def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path) -> None:
-    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=LOCAL)
+    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=WARM)
     made = make_bugs(short)
     assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
 
@@ -99,7 +105,7 @@ def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
 def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The set on disk."""
     folder = tmp_path_factory.mktemp("written") / "set"
-    return write_result(casebook, SynthConfig(out=str(folder), sandbox=LOCAL, workers=2))
+    return write_result(casebook, SynthConfig(projects=PROJECTS, out=str(folder), sandbox=WARM, workers=2))
 
 
 def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
@@ -118,32 +124,32 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
         assert (row.problem_statement, row.regime) == (task.problem_statement, "debug")
         assert row.tags["operator"] == task.tags["operator"]
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
-    assert [result.problems for result in check_tasks(by_rows[:1], LOCAL)] == [()]
+    assert [result.problems for result in check_tasks(by_rows[:1], WARM)] == [()]
     with pytest.raises(TaskError, match="only in the regime debug"):
         load_tasks("swesmith", path=written / "rows.jsonl", regime="issue")
 
 
 def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None:
     sample = load_tasks(str(written), limit=8)
-    checked = list(check_tasks(sample, LOCAL, workers=2))
+    checked = list(check_tasks(sample, WARM, workers=2))
     assert [result.problems for result in checked] == [()] * 8
     assert [result.falsifiable for result in checked] == [oracle.falsifiable for _, oracle in sample]
     assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
 
 
-def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
-    def written(name: str, config: SynthConfig) -> bytes:
-        folder = write_result(make_bugs(config), config.model_copy(update={"out": str(tmp_path / name)}))
-        return b"".join((folder / f"{part}.jsonl").read_bytes() for part in ("tasks", "oracles", "rows"))
+def test_equal_seeds_give_equal_bytes_whatever_the_workers() -> None:
+    def lines(**changes: int) -> list[tuple[str, str]]:
+        made = make_bugs(SMALL.model_copy(update=changes))
+        return [(task.model_dump_json(), oracle.model_dump_json()) for task, oracle in made.tasks]
 
-    first = written("a", SMALL)
-    assert first == written("b", SMALL.model_copy(update={"workers": 5, "batch": 2}))
-    assert first != written("c", SMALL.model_copy(update={"seed": 1}))
+    first = lines()
+    assert first == lines(workers=5, batch=2)
+    assert first != lines(seed=1)
 
 
 def test_what_was_dropped_is_counted(project: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=LOCAL)
+    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=WARM)
     result = make_bugs(config, lambda name, judged, kept: seen.append((name, judged, kept)))
     counts = result.counts["calc"]
     assert counts["kept"] == len(result.tasks) > 3
@@ -153,7 +159,7 @@ def test_what_was_dropped_is_counted(project: Path) -> None:
 
 
 def test_a_limit_on_candidates_is_kept(project: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=LOCAL)
+    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=WARM)
     assert make_bugs(config).counts["calc"].total() == 4
 
 
@@ -222,7 +228,7 @@ def test_a_wrong_command_line_ends_in_one_line(
 def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path) -> None:
     def refused(error: type[Exception], message: str, *projects: str, **options: object) -> None:
         with pytest.raises(error, match=message):
-            make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": LOCAL, **options}))
+            make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": WARM, **options}))
 
     twin = tmp_path / "elsewhere" / "calc"
     twin.mkdir(parents=True)

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Task
 
-__all__ = ["BACKENDS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS", "NO_PLUGINS", "make_local_env"]
+__all__ = ["BACKENDS", "CONTAINERS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS", "NO_PLUGINS", "WARM", "make_local_env"]
 
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
@@ -18,13 +18,15 @@ BACKENDS = [
     pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap")),
     "local",
 ]
-ISOLATED = BACKENDS[:3]
+CONTAINERS, ISOLATED = BACKENDS[:2], BACKENDS[:3]
 
 NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """For the local sandbox, which runs this Python: loading all its pytest plugins takes longer than a small suite."""
 LOCAL = SandboxConfig(kind="local", unsafe=True, env=NO_PLUGINS)
 LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "env"})
 """The same as it stands in config files."""
+WARM = SandboxConfig(kind="bubblewrap", pool=2, env=NO_PLUGINS)
+"""For tests that reach many verdicts: one takes a fourth of the processor time that it takes in a local sandbox."""
 
 
 def make_local_env(task: Task, tools: Sequence[str]) -> DebugEnv:
