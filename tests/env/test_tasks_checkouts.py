@@ -15,7 +15,9 @@ from gumshoe.env.tasks.checkouts import command_of
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 HALF = "def half(n):\n    return n // 3\n"
 FIXED = "def half(n):\n    return n // 2\n"
@@ -36,7 +38,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 def staged(task: Task) -> set[str]:
     """The files that the agent finds."""
-    with open_sandbox(task, LOCAL, trusted=True) as sandbox:
+    with open_sandbox(task, WARM, trusted=True) as sandbox:
         return {entry.path for entry in sandbox.walk() if entry.kind == "file"}
 
 
@@ -88,7 +90,7 @@ def test_a_program_of_quixbugs_comes_without_its_repair(quixbugs: Path) -> None:
         "python_testcases/test_twice.py",
     }
     assert oracle.fail_to_pass == ("python_testcases/test_half.py",)
-    assert check_task(task, oracle, LOCAL).problems == ()
+    assert check_task(task, oracle, WARM).problems == ()
     assert len(broken) == 1
     assert "task quixbugs/twice: " in broken[0]
 
@@ -119,7 +121,7 @@ def test_a_bug_of_bugsinpy_is_found_by_its_commit(bugsinpy: Path) -> None:
     assert task.readonly == ("/tests/test_shop.py",)
     assert staged(task) == {"conftest.py", "shop.py", "tests/test_shop.py"}
     assert apply_patch({"shop.py": HALF}, oracle.gold_patch) == {"shop.py": FIXED}
-    assert check_task(task, oracle, LOCAL).problems == ()
+    assert check_task(task, oracle, WARM).problems == ()
 
 
 def test_bugs_may_be_checked_out_elsewhere(bugsinpy: Path, tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_a_bug_of_pyter_comes_without_the_commit_that_repairs_it(pyter: Path) ->
     assert task.id == "pyter/shop-12"
     assert staged(task) == {"shop.py", "test_shop.py"}
     assert apply_patch({"shop.py": HALF}, oracle.gold_patch) == {"shop.py": FIXED, "new.py": "x = 1\n"}
-    assert check_task(task, oracle, LOCAL).problems == ()
+    assert check_task(task, oracle, WARM).problems == ()
 
 
 def test_a_name_that_no_file_has_is_one_line(pyter: Path) -> None:
@@ -198,17 +200,19 @@ def test_a_script_of_tests_is_one_command(script: str, command: str) -> None:
 
 def test_a_bug_that_never_ends_is_proven_by_its_repair(quixbugs: Path) -> None:
     file = quixbugs / "python_programs" / "half.py"
-    file.write_text(file.read_text().replace("return n // 3", "while n: pass"))
+    file.write_text(file.read_text().replace("return n // 3", "while n: __import__('time').sleep(1)"))
     ((task, oracle),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
     task = task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": 5.0})})
-    assert check_task(task, oracle, LOCAL).problems == ()
+    assert check_task(task, oracle, WARM).problems == ()
     useless = oracle.model_copy(
-        update={"gold_patch": oracle.gold_patch.replace("+    return n // 2", "+    while n: pass")}
+        update={
+            "gold_patch": oracle.gold_patch.replace("+    return n // 2", "+    while n: __import__('time').sleep(1)")
+        }
     )
-    assert "with the gold patch the tests run for more than 5 s" in check_task(task, useless, LOCAL).problems
+    assert "with the gold patch the tests run for more than 5 s" in check_task(task, useless, WARM).problems
 
 
 def test_a_check_names_no_answer(quixbugs: Path) -> None:
     ((task, _),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
     assert "// 2" not in task.model_dump_json()
-    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), LOCAL).problems == ()
+    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), WARM).problems == ()

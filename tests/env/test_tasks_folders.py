@@ -12,7 +12,9 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 
 @pytest.fixture
@@ -45,12 +47,12 @@ def test_folders_are_loaded_as_they_are(nightmares: Path) -> None:
 
 
 def test_the_tests_of_a_folder_are_seen_to_fail(nightmares: Path) -> None:
-    assert [result.problems for result in check_tasks(load_tasks("nightmare", path=nightmares), LOCAL)] == [(), ()]
+    assert [result.problems for result in check_tasks(load_tasks("nightmare", path=nightmares), WARM)] == [(), ()]
 
 
 def test_the_ignore_files_of_a_folder_hold(nightmares: Path) -> None:
     task, _ = load_tasks("nightmare", path=nightmares)[0]
-    sandbox = open_sandbox(task, LOCAL, trusted=True)
+    sandbox = open_sandbox(task, WARM, trusted=True)
     try:
         workspace = Workspace(task, sandbox)
         assert {entry.path for entry in workspace.list()} == {"calc.py", "test.py"}
@@ -89,7 +91,7 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
     )
     assert (task.entrypoint, task.debug_entrypoint) == (("python", "-m", "pytest", "-q"), ("python", "x.py"))
     assert "`env PYTHONPATH=src 'GREETING=good day' python -m pytest -q` fails" in task.problem_statement
-    sandbox = open_sandbox(task, LOCAL, trusted=True)
+    sandbox = open_sandbox(task, WARM, trusted=True)
     try:
         assert sandbox.environment["A"] == "1"
         run = Workspace(task, sandbox).run_tests()

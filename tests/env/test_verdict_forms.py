@@ -15,9 +15,9 @@ from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from support.runner_projects import RUNNERS
 
-CONFIG: Final = SandboxConfig(
-    kind="bubblewrap", packages=("pytest", "anyio", "hypothesis"), pool=2, accept_unverifiable=True
-)
+CONFIG: Final = SandboxConfig(kind="bubblewrap", pool=1, accept_unverifiable=True)
+PACKAGES: Final = {"asynchronous": ("pytest", "anyio"), "hypothesis": ("pytest", "hypothesis")}
+"""What a form needs beside the runners."""
 pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY: Final = """\
@@ -217,9 +217,13 @@ def form(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Ora
     )
     test = f"{path}{name}" if name.startswith("::") else name
     oracle = Oracle(task_id="shop", gold_patch=patch_of(CLEAN), fail_to_pass=(test,))
-    checked = check_task(task, oracle, CONFIG)
+    checked = check_task(task, oracle, config_of(request.param))
     assert checked.problems == ()
     return request.param, task, oracle.model_copy(update={"falsifiable": checked.falsifiable})
+
+
+def config_of(form: str) -> SandboxConfig:
+    return CONFIG.model_copy(update={"packages": PACKAGES.get(form, CONFIG.packages)})
 
 
 def patch_of(shop: str) -> str:
@@ -227,7 +231,7 @@ def patch_of(shop: str) -> str:
 
 
 def judged(form: tuple[str, Task, Oracle], shop: str) -> Verdict:
-    return verify(form[1], form[2], patch_of(shop), CONFIG, trusted=False)
+    return verify(form[1], form[2], patch_of(shop), config_of(form[0]), trusted=False)
 
 
 def test_a_repair_fails_where_it_must_and_nothing_else_is_one(form: tuple[str, Task, Oracle]) -> None:

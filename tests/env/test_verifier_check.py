@@ -14,7 +14,9 @@ from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY = "def add(a, b):\n    return a - b\n"
 CLEAN = "def add(a, b):\n    return a + b\n"
@@ -62,11 +64,11 @@ def a_task(
 
 
 def problems(pair: tuple[Task, Oracle]) -> str:
-    return "; ".join(check_task(*pair, LOCAL).problems)
+    return "; ".join(check_task(*pair, WARM).problems)
 
 
 def test_a_right_task_is_proven(project: Path) -> None:
-    result = check_task(*a_task(project), LOCAL)
+    result = check_task(*a_task(project), WARM)
     assert result.passed
     assert result.duration_s > 0
 
@@ -135,7 +137,7 @@ def test_an_entrypoint_that_is_not_there_is_a_problem(project: Path) -> None:
 def test_a_broken_task_does_not_stop_the_others(project: Path) -> None:
     good = a_task(project)
     bad = a_task(project / "gone")
-    results = list(check_tasks([good, bad, good], LOCAL, workers=2))
+    results = list(check_tasks([good, bad, good], WARM, workers=2))
     assert [result.passed for result in results] == [True, False, True]
     assert "not a folder on this machine" in results[1].problems[0]
 
@@ -143,7 +145,7 @@ def test_a_broken_task_does_not_stop_the_others(project: Path) -> None:
 def test_the_test_patch_of_an_issue_task_is_laid_over_for_the_check(project: Path) -> None:
     (project / "test_calc.py").unlink()
     task, oracle = a_task(project, test_patch=make_patch({"test_calc.py": (None, TESTS.encode())}))
-    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, LOCAL).passed
+    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, WARM).passed
 
 
 @pytest.mark.parametrize(
@@ -221,8 +223,7 @@ def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(project: Path) 
     task, _ = a_task(project)
     nothing = Oracle(task_id="calc", gold_patch="")
     assert any(
-        "the module no_such_library is not installed" in problem
-        for problem in check_task(task, nothing, LOCAL).problems
+        "the module no_such_library is not installed" in problem for problem in check_task(task, nothing, WARM).problems
     )
 
 
@@ -230,7 +231,7 @@ def test_a_module_of_the_repository_may_be_the_bug(project: Path) -> None:
     (project / "parts").mkdir()
     (project / "test_calc.py").write_text("import parts.missing\n\n\ndef test_add():\n    assert True\n")
     task, _ = a_task(project)
-    assert "not installed" not in " ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), LOCAL).problems)
+    assert "not installed" not in " ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), WARM).problems)
 
 
 def test_what_the_output_ends_with_is_shown(project: Path) -> None:

@@ -11,7 +11,9 @@ from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.proof import Proof, RepairedRuns
 from gumshoe.records import Oracle, Task
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 CLEAN = "def add(a, b):\n    return a + b\n\n\ndef double(a):\n    return 2 * a\n"
 TESTS = """\
@@ -60,30 +62,30 @@ def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> bool:
 
 
 def test_bugs_of_one_file_share_the_run_of_the_clean_project(project: Path) -> None:
-    runs = RepairedRuns(LOCAL)
+    runs = RepairedRuns(WARM)
     first = proof(runs, a_bug(project, "a + b", "a - b", ADD))
     other = a_bug(project, "2 * a", "3 * a", DOUBLE)
     assert proof(runs, other) is first
     assert judge(first.run, other[1]).resolved
-    assert proof(RepairedRuns(LOCAL), other) is not first
+    assert proof(RepairedRuns(WARM), other) is not first
 
 
 def test_a_patch_that_leaves_other_files_has_a_run_of_its_own(project: Path) -> None:
-    runs = RepairedRuns(LOCAL)
+    runs = RepairedRuns(WARM)
     assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
     wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN.replace("2 * a", "4 * a"))
     assert not resolved(runs, wrong)
 
 
 def test_a_shared_run_proves_only_the_tests_that_were_in_it(project: Path) -> None:
-    runs = RepairedRuns(LOCAL)
+    runs = RepairedRuns(WARM)
     assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
     assert not resolved(runs, a_bug(project, "a + b", "a - b", "test_calc.py::test_missing"))
 
 
 def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
     (project / "test_calc.py").write_text(TESTS + "\n\ndef test_other():\n    assert False\n")
-    runs = RepairedRuns(LOCAL)
+    runs = RepairedRuns(WARM)
     pair = a_bug(project, "a + b", "a - b", ADD)
     first = proof(runs, pair)
     assert judge(first.run, pair[1]).resolved

@@ -18,7 +18,9 @@ from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 SKIPS = b"import unittest\n\n\ndef total(prices):\n    raise unittest.SkipTest('no')\n\n\ndef same(n):\n    return n\n"
 LEAVES = b"import os\n\n\ndef total(prices):\n    os._exit(0)\n\n\ndef same(n):\n    return n\n"
@@ -51,13 +53,13 @@ def judged(case: tuple[str, Task, Oracle], after: bytes) -> tuple[Verdict, dict[
     """Our verdict, and what the official parser reads from the output of the original tests."""
     name, task, oracle = case
     patch = make_patch({"shop.py": (BUGGY, after)})
-    with Verifier(task, oracle, LOCAL, trusted=True) as verifier:
+    with Verifier(task, oracle, WARM, trusted=True) as verifier:
         run, _ = verifier.observe(patch)
         return verifier.verify(patch), PARSERS[name](run.result.output, None)
 
 
 def test_a_task_is_proven(case: tuple[str, Task, Oracle]) -> None:
-    assert check_task(case[1], case[2], LOCAL).problems == ()
+    assert check_task(case[1], case[2], WARM).problems == ()
 
 
 @pytest.mark.parametrize("after", [CLEAN, BROKEN], ids=["gold", "breaks another"])
@@ -81,5 +83,5 @@ def test_a_patch_of_the_runner_is_put_back(case: tuple[str, Task, Oracle]) -> No
     before = (Path(str(task.workspace.path)) / script).read_bytes()
     easy = b"#!/usr/bin/env python\nprint('test_total ok')\n"
     patch = make_patch({script: (before, easy), "shop.py": (BUGGY, CLEAN)})
-    assert verify(task, oracle, patch, LOCAL, trusted=True).resolved
-    assert not verify(task, oracle, make_patch({script: (before, easy)}), LOCAL, trusted=True).resolved
+    assert verify(task, oracle, patch, WARM, trusted=True).resolved
+    assert not verify(task, oracle, make_patch({script: (before, easy)}), WARM, trusted=True).resolved

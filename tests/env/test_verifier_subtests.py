@@ -10,7 +10,9 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY = b"def double(n):\n    return n + 2\n"
 CLEAN = b"def double(n):\n    return n * 2\n"
@@ -63,15 +65,15 @@ def patch(after: bytes) -> str:
 
 def test_subtests_that_pass_are_no_tampering(task: Task) -> None:
     oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(NAME,))
-    assert check_task(task, oracle, LOCAL).problems == ()
-    verdict = verify(task, oracle, patch(CLEAN), LOCAL, trusted=True)
+    assert check_task(task, oracle, WARM).problems == ()
+    verdict = verify(task, oracle, patch(CLEAN), WARM, trusted=True)
     assert verdict.resolved
     assert verdict.tampering == ()
 
 
 def test_a_subtest_that_fails_fails_the_test(task: Task) -> None:
     oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(NAME,))
-    verdict = verify(task, oracle, patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"), LOCAL, trusted=True)
+    verdict = verify(task, oracle, patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"), WARM, trusted=True)
     assert verdict.failing_fail_to_pass == (NAME,)
 
 
@@ -83,7 +85,7 @@ def test_a_subtest_that_fails_fails_the_test(task: Task) -> None:
 def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) -> None:
     (Path(str(task.workspace.path)) / "test_shop.py").write_text(TESTS.replace("double(0), 0", "double(0), 1"))
     oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(name,))
-    with Verifier(task.model_copy(update={"entrypoint": argv}), oracle, LOCAL, trusted=True) as verifier:
+    with Verifier(task.model_copy(update={"entrypoint": argv}), oracle, WARM, trusted=True) as verifier:
         run, _ = verifier.observe(patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"))
     (outcome,) = run.outcomes
     assert outcome.outcome == "failed"
@@ -92,4 +94,4 @@ def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) 
 
 def test_a_report_that_the_code_under_test_makes_is_not_taken(task: Task) -> None:
     oracle = Oracle(task_id=task.id, gold_patch=patch(CLEAN), fail_to_pass=(NAME,))
-    assert not verify(task, oracle, patch(FORGED), LOCAL, trusted=True).resolved
+    assert not verify(task, oracle, patch(FORGED), WARM, trusted=True).resolved

@@ -12,9 +12,10 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import ISOLATED
+from support.sandboxes.sandbox_backends import CONTAINERS
 
 ONE: Final = "bubblewrap"
+CONFIG: Final = SandboxConfig(kind=ONE, pool=1, accept_unverifiable=True)
 SHOP: Final = "def total(prices):\n    return sum(prices) - 1\n"
 CLEAN: Final = "def total(prices):\n    return sum(prices)\n"
 FILES: Final = {
@@ -66,7 +67,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Task, Ora
         oracle = Oracle(
             task_id=name, gold_patch=patch_of(CLEAN), fail_to_pass=tuple(names[0]), pass_to_pass=tuple(names[1])
         )
-        checked = check_task(task, oracle, SandboxConfig(kind=ONE, pool=2))
+        checked = check_task(task, oracle, CONFIG)
         assert checked.passed, checked.problems
         found[name] = task, oracle.model_copy(update={"falsifiable": checked.falsifiable})
     return found
@@ -86,8 +87,7 @@ def called(code: str) -> str:
 
 
 def judged(pair: tuple[Task, Oracle], shop: str, backend: str = ONE) -> Verdict:
-    config = SandboxConfig(kind=backend, pool=2, accept_unverifiable=True)  # pyright: ignore[reportArgumentType]
-    return verify(*pair, patch_of(shop), config, trusted=False)
+    return verify(*pair, patch_of(shop), CONFIG.model_copy(update={"kind": backend}), trusted=False)
 
 
 def programs() -> dict[str, tuple[str, str]]:
@@ -121,7 +121,7 @@ def test_a_forgery_resolves_nothing(name: str, pairs: dict[str, tuple[Task, Orac
     assert not judged(pairs[runner], shop).resolved
 
 
-@pytest.mark.parametrize("backend", [each for each in ISOLATED if each != ONE])
+@pytest.mark.parametrize("backend", CONTAINERS)
 @pytest.mark.parametrize("name", CONTAINED)
 def test_in_containers(name: str, backend: str, pairs: dict[str, tuple[Task, Oracle]]) -> None:
     runner, shop = PROGRAMS[name]
@@ -131,7 +131,7 @@ def test_in_containers(name: str, backend: str, pairs: dict[str, tuple[Task, Ora
 @pytest.mark.needs(ONE)
 @pytest.mark.parametrize("name", GATED)
 def test_what_no_run_shows_is_withheld(name: str, pairs: dict[str, tuple[Task, Oracle]]) -> None:
-    config = SandboxConfig(kind=ONE, pool=2)
+    config = CONFIG.model_copy(update={"accept_unverifiable": False})
     verdict = verify(*pairs["pytest"], patch_of(GATED[name]), config, trusted=False)
     assert not verdict.resolved
     assert verdict.unverifiable

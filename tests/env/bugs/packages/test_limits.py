@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,28 +10,31 @@ import pytest
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages.harvest import harvest
 
-pytestmark = pytest.mark.needs("bubblewrap")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("index", "own_cache")]
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package with eight functions and a test for each; its environment is built once for all tests."""
+    folder = tmp_path_factory.mktemp("package") / "calm"
+    folder.mkdir()
+    functions = [f"def line{n}(x):\n    y = {n + 2} * x\n    return y + {n}\n" for n in range(8)]
+    (folder / "calm.py").write_text("\n\n".join(functions))
+    tests = [f"def test_{n}():\n    assert line{n}(5) == {5 * (n + 2) + n}\n" for n in range(8)]
+    (folder / "test_calm.py").write_text("\n\n".join(["from calm import *\n", *tests]))
+    return folder
 
 
 @pytest.fixture
-def config(index: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HarvestConfig:
-    """A harvest of a package with sixteen functions and a test for each."""
-    del index
-    monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "calm"
-    folder.mkdir()
-    functions = [f"def line{n}(x):\n    y = {n + 2} * x\n    return y + {n}\n" for n in range(16)]
-    (folder / "calm.py").write_text("\n\n".join(functions))
-    tests = [f"def test_{n}():\n    assert line{n}(5) == {5 * (n + 2) + n}\n" for n in range(16)]
-    (folder / "test_calm.py").write_text("\n\n".join(["from calm import *\n", *tests]))
-    return HarvestConfig(sources=(str(folder),), out=str(tmp_path / "set"), per_package=40, difficulty=False)
+def config(package: Path, tmp_path: Path, cache: Path) -> HarvestConfig:
+    """A harvest of the package, without verdicts of an earlier one."""
+    shutil.rmtree(cache / "harvest" / "verdicts", ignore_errors=True)
+    return HarvestConfig(sources=(str(package),), out=str(tmp_path / "set"), per_package=13, difficulty=False)
 
 
-def test_a_package_with_more_time_or_more_bugs_goes_on_from_what_was_judged(
-    config: HarvestConfig, tmp_path: Path
-) -> None:
+def test_a_package_with_more_time_or_more_bugs_goes_on_from_what_was_judged(config: HarvestConfig, cache: Path) -> None:
     def judged() -> bytes:
-        (journal,) = (tmp_path / "cache" / "harvest" / "verdicts").iterdir()
+        (journal,) = (cache / "harvest" / "verdicts").iterdir()
         return journal.read_bytes()
 
     (cut,) = harvest(config.model_copy(update={"bugs_s": 0.001}))

@@ -14,11 +14,11 @@ from gumshoe.env.bugs.packages.unittest_suite import commands, dotted, is_method
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.taskset import write_taskset
-from gumshoe.env.verifier.check import check_task
+from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 
-BUBBLEWRAP = SandboxConfig(kind="bubblewrap")
+BUBBLEWRAP = SandboxConfig(kind="bubblewrap", pool=2)
 CART = '''\
 """A cart."""
 
@@ -148,7 +148,7 @@ def test_tasks_are_run_by_unittest(tmp_path: Path) -> None:
             *(f"test_cart.Lowest.{name}" for name in ("test_cheapest", "test_nothing")),
         }
         assert task.problem_statement.startswith("test_cart.")
-        assert check_task(task, oracle, BUBBLEWRAP).problems == ()
+    assert [result.problems for result in check_tasks(tasks, BUBBLEWRAP)] == [()] * 4
 
 
 @pytest.mark.needs("bubblewrap")
@@ -180,8 +180,7 @@ def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
     tasks = bugs_of(project, Suite(None, baseline.arguments), ("tests/",))
     assert len(tasks) == 4
     write_taskset(tmp_path / "set", tasks)
-    for task, oracle in tasks:
-        assert check_task(task, oracle, BUBBLEWRAP).problems == ()
+    assert [result.problems for result in check_tasks(tasks, BUBBLEWRAP)] == [()] * 4
 
 
 def test_names_of_tests() -> None:
