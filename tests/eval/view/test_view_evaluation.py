@@ -110,8 +110,7 @@ def test_an_evaluation_that_is_being_played_says_so(browser: Browser, tmp_path: 
             expect(page.get_by_role("link", name=re.compile("^two"))).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)], ids=["narrow-dark", "wide-light"])
 def test_nothing_is_wider_than_the_screen_and_text_is_readable(
     browser: Browser, site: str, width: int, dark: bool
 ) -> None:

@@ -13,14 +13,14 @@ from support.eval.view_samples import HOSTILE, SEEK, make_trajectory, write_run
 from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
 
 
-@pytest.fixture
-def hostile_run(tmp_path: Path) -> Path:
-    """One episode with hostile text in every field that a model or a program writes, one with a line of 20 MB."""
+@pytest.fixture(scope="module")
+def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One episode with hostile text in every field that a model or a program writes, one with a line of 5 MB."""
     made = make_trajectory(1, SEEK)
     text = made.model_dump_json()
     for harmless in ("shop/tax-1", "I read total.", "models/tiny", "cart.py 1-3 of 3 lines", "The total of", "prices"):
         text = text.replace(harmless, json.dumps(HOSTILE)[1:-1])
-    run = write_run(tmp_path / "run", [make_trajectory(2, SEEK, text="x" * 20_000_000)])
+    run = write_run(tmp_path_factory.mktemp("hostile") / "run", [make_trajectory(2, SEEK, text="x" * 5_000_000)])
     with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
         file.write(
             f"{text}\nno JSON at all\n" + '{"id": 7, "steps": "none", "task": [], "scores": [1], "usage": null}\n'
@@ -28,7 +28,7 @@ def hostile_run(tmp_path: Path) -> Path:
     return run
 
 
-def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path) -> None:
     with open_library(hostile_run) as library, serving(library) as site:
         (source,) = library.overview()["sources"]
         assert source["problem"] == "2 broken lines are left out"
@@ -49,13 +49,11 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
             assert "\u202e" not in page.content()
 
 
-def test_a_line_of_twenty_megabytes_is_cut_for_the_browser_alone(
-    browser: Browser, hostile_run: Path, tmp_path: Path
-) -> None:
+def test_a_line_of_five_megabytes_is_cut_for_the_browser_alone(browser: Browser, hostile_run: Path) -> None:
     with open_library(hostile_run) as library, serving(library) as site:
         rows = all_rows(library)
         key = next(row["key"] for row in rows if row["task"] == "shop/tax-2")
-        assert len(get(f"{site}/api/raw/{key}").content) > 20_000_000
+        assert len(get(f"{site}/api/raw/{key}").content) > 5_000_000
         assert len(get(f"{site}/api/episode/{key}").content) < 3_000_000
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}")

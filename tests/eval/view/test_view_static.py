@@ -24,13 +24,11 @@ def copy(library: Library, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 ADDRESSES = (
-    "#/list",
-    "#/list?f=outcome|is|not resolved&sort=cost",
+    "#/list?f=outcome|is|not resolved&f=view|unknown|&sort=cost",
     "#/list?f=steps|>=|4&f=tag.split|not|train&q=total prices",
     '#/list?q="needle in the" haystack',
     "#/list?f=score.resolved|is|1&f=seconds|<|5.4&f=task|has|TAX-1",
-    "#/list?of=rows&f=view|is|seeker",
-    "#/list?f=view|unknown|&sort=-tokens&f=tokens|>|1130",
+    "#/list?of=rows&f=view|is|seeker&sort=-tokens&f=tokens|>|1130",
 )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.eval.view import library as view_library
 from gumshoe.eval.view.gold_patches import GoldPatches
@@ -62,22 +62,32 @@ def get(address: str, **options: Any) -> httpx2.Response:
 
 @contextmanager
 def quiet_page(browser: Browser, *, width: int = 1280, height: int = 800, dark: bool = False) -> Generator[Page]:
-    """A page that says nothing on its console: no error, no warning, nothing refused by the content policy."""
-    context: BrowserContext = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-    )
+    """A page that says nothing on its console: no error, no warning, nothing refused by the content policy.
+
+    The browser's one page serves all tests in turn, since a new one takes longer than most of them. Nothing that a
+    site has stored stays there, and after a failure the page is thrown away.
+    """
+    context = browser.contexts[0] if browser.contexts else browser.new_context()
     context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
+    page = context.pages[0] if context.pages else context.new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme="dark" if dark else "light")
     said: list[str] = []
-
-    def heard(message: ConsoleMessage) -> None:
-        said.append(f"{message.type}: {message.text}")
-
-    page.on("console", heard)
-    page.on("pageerror", lambda error: said.append(f"error: {error}"))
-    page.on("dialog", lambda dialog: said.append(f"dialog: {dialog.message}"))
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "console": lambda message: said.append(f"{message.type}: {message.text}"),
+        "pageerror": lambda error: said.append(f"error: {error}"),
+        "dialog": lambda dialog: said.append(f"dialog: {dialog.message}"),
+    }
+    for event, listener in listeners.items():
+        page.on(event, listener)
     try:
         yield page
-    finally:
+        assert said == []
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        page.evaluate("[localStorage, sessionStorage].forEach(stored => stored.clear())")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+    except BaseException:
         context.close()
-    assert said == []
+        raise
