@@ -63,7 +63,14 @@ SHOWN = {
 }
 FAILED = {
     "passed": False,
-    "outcomes": [{"id": "test_cart.py::test_total", "outcome": "failed", "message": "FAILED test_cart.py::test_total"}],
+    "outcomes": [
+        {
+            "id": "test_cart.py::test_total",
+            "outcome": "failed",
+            "message": "FAILED test_cart.py::test_total",
+            "frames": [{"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)"}],
+        }
+    ],
 }
 VIEW = "cart.py 1-3 of 3 lines\n 1 def total(prices):\n 2     tax = 1\n 3     return sum(prices) * tax"
 STOP = (
