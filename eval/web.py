@@ -261,6 +261,8 @@ def serve_programs(app: ASGIApp, title: str, *, host: str, port: int, token: str
 def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        if not 0 <= port <= 65535:  # The standard library would leave its socket open.
+            raise OverflowError("a port is 0 to 65535")
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
