@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -145,6 +146,28 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name, value in NO_PLUGINS.items():
         monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `gumshoe` with some arguments in this process, which spares its start; in the test's own folder."""
+    from gumshoe.cli import main
+
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        capsys.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as leaving:
+            code = leaving.code
+        printed = capsys.readouterr()
+        return subprocess.CompletedProcess(arguments, int(code or 0), printed.out, printed.err)
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -32,23 +32,6 @@ def gumshoe(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in this process, which spares its start; in an empty folder."""
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        try:
-            code = main(arguments)
-        except SystemExit as leaving:
-            code = leaving.code
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, int(code or 0), said.out, said.err)
-
-    return run
-
-
 def complaint(done: subprocess.CompletedProcess[str]) -> str:
     """What a command complained about: one line, exit code 2, no traceback."""
     assert done.returncode == 2, (done.stdout, done.stderr)

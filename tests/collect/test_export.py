@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,14 +90,14 @@ def test_the_choice_of_projects_depends_on_their_names_alone() -> None:
 
 
 def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served(tmp_path: Path, config: Make) -> None:
-    debug, seeker = config(3), config(3, out=str(tmp_path / "seek"), agent={"kind": "seeker"})
+    debug, seeker = config(2), config(2, out=str(tmp_path / "seek"), agent={"kind": "seeker"})
     for run in (debug, seeker):
-        assert collect(run).finished == 3
+        assert collect(run).finished == 2
     assert export_runs([Path(debug.out)], tmp_path / "a").dropped == {"agent": {}, "seeker": {}}
     export_runs([Path(seeker.out)], tmp_path / "b")
     derived = {row["task_id"]: row for rows in load(tmp_path / "a", "seeker").values() for row in rows}
     played = {row["task_id"]: row for rows in load(tmp_path / "b", "seeker").values() for row in rows}
-    assert len(derived) == len(played) == 3
+    assert len(derived) == len(played) == 2
     for task, row in derived.items():
         assert row["tools"] == played[task]["tools"]
         assert row["messages"][:2] == played[task]["messages"][:2]
@@ -227,20 +226,23 @@ def test_an_empty_export_says_why(tmp_path: Path, config: Make) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_the_command_prints_counts_and_refuses_what_is_no_run(tmp_path: Path, config: Make) -> None:
+def test_the_command_prints_counts_and_refuses_what_is_no_run(
+    tmp_path: Path, config: Make, run_here: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         folder.add(episode("a", "p"))
         folder.add(episode("b", "p", resolved=False))
-    argv = [sys.executable, "-m", "gumshoe", "export", str(tmp_path / "run"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    argv = [str(tmp_path / "run"), "--out", str(tmp_path / "out")]
+    done = run_here("export", *argv)
+    assert done.returncode == 0
     assert "agent   1 train, 0 test; left out: 1 not resolved" in done.stdout
     assert "seeker  0 train, 0 test; left out: " in done.stdout
     assert "left out: 1 not resolved" in done.stdout
     assert len(load(tmp_path / "out", "agent")["train"]) == 1
-    more = subprocess.run([*argv, "--unresolved"], capture_output=True, text=True, check=True)
+    more = run_here("export", *argv, "--unresolved")
     assert "agent   2 train, 0 test\n" in more.stdout
     for wrong, said in (([str(tmp_path)], "is not a run folder"), (["--test-share", "2"], "between 0 and 1")):
-        failed = subprocess.run([*argv[:4], *wrong, *argv[4:]], capture_output=True, text=True, check=False)
+        failed = run_here("export", *wrong, *argv)
         assert failed.returncode == 2
         assert said in failed.stderr
         assert failed.stderr.count("\n") == 1

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -200,19 +199,23 @@ def test_rules_that_nothing_could_pass_are_refused(rule: str, message: str) -> N
         make_rule(rule)
 
 
-def test_the_command_writes_a_run_and_its_account(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
+def test_the_command_writes_a_run_and_its_account(
+    tmp_path: Path,
+    config: Callable[..., CollectConfig],
+    run_here: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         for number in range(4):
             folder.add(scored(float(number % 2), id=f"t{number}", steps=(step(0, "eval"),) * number))
     out = tmp_path / "good"
-    argv = [sys.executable, "-m", "gumshoe", "filter", str(tmp_path / "run"), "--out", str(out)]
-    wrong = subprocess.run(argv, capture_output=True, text=True, check=False)
+    argv = ["filter", str(tmp_path / "run"), "--out", str(out)]
+    wrong = run_here(*argv)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    done = subprocess.run([*argv, "--rule", "resolved", "--rule=steps=2"], capture_output=True, text=True, check=True)
+    done = run_here(*argv, "--rule", "resolved", "--rule=steps=2")
     assert "1 of 4 kept" in done.stdout
     assert [found.id for found in read_trajectories(out)] == ["t1"]
     assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
-    again = subprocess.run([*argv, "--rule", "resolved"], capture_output=True, text=True, check=False)
+    again = run_here(*argv, "--rule", "resolved")
     assert (again.returncode, "already exists" in again.stderr) == (2, True)
 
 

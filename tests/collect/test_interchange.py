@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from gumshoe.records import (
 from support.collect.small_trajectories import eventful
 
 Make = Callable[..., CollectConfig]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_a_trajectory_comes_back_from_atif_as_it_was(config: Make) -> None:
@@ -201,21 +201,16 @@ def test_a_swe_agent_file_is_read() -> None:
         from_swe_agent({}, name="x")
 
 
-def convert(*words: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "gumshoe", "convert", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
-
-
-def test_lines_end_only_where_a_line_ends(tmp_path: Path) -> None:
+def test_lines_end_only_where_a_line_ends(tmp_path: Path, run_here: Run) -> None:
     """U+2028 and U+0085 stand unescaped in JSON that others wrote."""
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"messages": [{"role": "user", "content": "a\u2028b\u0085c"}]}\n\n', encoding="utf-8")
-    done = convert(str(rows), "--from", "messages", "--out", str(tmp_path / "run"))
+    done = run_here("convert", str(rows), "--from", "messages", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert "a\u2028b\u0085c" in (tmp_path / "run" / "trajectories.jsonl").read_text(encoding="utf-8")
 
 
-def test_wrong_input_is_one_line(tmp_path: Path) -> None:
+def test_wrong_input_is_one_line(tmp_path: Path, run_here: Run) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"messages": []}\n{"id": "x"}\n', encoding="utf-8")
     (tmp_path / "list.json").write_text("[]", encoding="utf-8")
@@ -230,11 +225,11 @@ def test_wrong_input_is_one_line(tmp_path: Path) -> None:
             ([str(rows)], "one of the arguments"),
         ]
     ):
-        done = convert(*words, "--out", str(tmp_path / f"out{number}"))
+        done = run_here("convert", *words, "--out", str(tmp_path / f"out{number}"))
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert said in done.stderr
         assert not (tmp_path / f"out{number}").exists()
-    full = convert(str(rows), "--from", "messages", "--out", str(tmp_path))
+    full = run_here("convert", str(rows), "--from", "messages", "--out", str(tmp_path))
     assert "already exists" in full.stderr
 
 

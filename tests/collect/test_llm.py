@@ -87,14 +87,15 @@ def test_where_the_file_is(tmp_path: Path) -> None:
         load_llm({"GUMSHOE_LLM_CONFIG": str(tmp_path / "none.yaml")})
 
 
-def test_init_writes_a_private_commented_file(tmp_path: Path) -> None:
+def test_init_writes_a_private_commented_file(
+    tmp_path: Path, run_here: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
     path = tmp_path / "deep" / "llm.yaml"
-    argv = [sys.executable, "-m", "gumshoe", "init", "--path", str(path)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    done = run_here("init", "--path", str(path))
     assert str(path) in done.stdout
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert load_llm({"GUMSHOE_LLM_CONFIG": str(path)}) == {}
-    again = subprocess.run(argv, capture_output=True, text=True, check=False)
+    again = run_here("init", "--path", str(path))
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     lines = [line.removeprefix("  # ") for line in path.read_text().splitlines() if line.startswith("  #")]
     entries = yaml.safe_load("\n".join(lines))

@@ -21,8 +21,10 @@ def argv(folder: Path) -> list[str]:
     return [sys.executable, "-m", "gumshoe", "mcp", str(folder)]
 
 
-@pytest.mark.parametrize("piped", [True, False])
-@pytest.mark.parametrize(("sent", "said"), [(b"", b""), (HELLO, b'"id":1,"result"'), (b"junk\n\n\xff\n" * 500, b"")])
+@pytest.mark.parametrize(
+    ("sent", "said", "piped"),
+    [(b"", b"", True), (HELLO, b'"id":1,"result"', False), (b"junk\n\n\xff\n" * 500 + HELLO, b'"id":1,"result"', True)],
+)
 def test_input_that_ends_ends_the_server(tmp_path: Path, sent: bytes, said: bytes, piped: bool) -> None:
     folder, file = tmp_path / "folder", tmp_path / "input"
     folder.mkdir()

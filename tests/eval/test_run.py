@@ -49,15 +49,20 @@ def summary(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "out" / "summary.json").read_text())
 
 
-def test_the_command_compares_arms_on_the_same_tasks(
-    tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["eval", str(write_config(tmp_path, tasks, HEURISTICS))]) == 0
-    shown = capsys.readouterr()
-    assert "scripted teacher: 3/3 episodes" in shown.err
+@pytest.fixture(scope="module")
+def compared(tasks: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The folder of a whole evaluation, and the command that made it."""
+    folder = tmp_path_factory.mktemp("compared")
+    argv = [sys.executable, "-m", "gumshoe", "eval", str(write_config(folder, tasks, HEURISTICS))]
+    return folder, subprocess.run(argv, capture_output=True, text=True, check=True)
+
+
+def test_the_command_compares_arms_on_the_same_tasks(compared: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, done = compared
+    assert "scripted teacher: 3/3 episodes" in done.stderr
     for name in ("results.jsonl", "summary.json", "view/index.html"):
-        assert str(tmp_path / "out" / name) in shown.out
-    made = summary(tmp_path)
+        assert str(folder / "out" / name) in done.stdout
+    made = summary(folder)
     assert made["tasks"] == {"all": 3, "heldout_bugs": 2, "heldout_projects": 1}
     teacher = made["arms"][1]["groups"]["all"]
     assert teacher["line_recall"]["value"] == 1.0
@@ -65,7 +70,7 @@ def test_the_command_compares_arms_on_the_same_tasks(
     assert teacher["grounding"]["value"] > 0.0
     assert made["arms"][0]["groups"]["all"]["steps"]["value"] == 2.0
     assert {one["arm"] for one in made["comparisons"]} == {"teacher"}
-    rows = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (folder / "out" / "results.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert {row["task_id"] for row in rows if row["arm"] == "teacher"} == {
         row["task_id"] for row in rows if row["arm"] == "traceback"
@@ -140,25 +145,21 @@ def test_the_solver_measures_what_the_reports_are_worth(
     assert summary(tmp_path) == made
 
 
-def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: Path) -> None:
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    for folder in (whole, killed):
-        folder.mkdir()
-    config = write_config(whole, tasks, HEURISTICS)
-    assert main(["eval", str(config), "-p", "tasks.limit=3"]) == 0
-    again = write_config(killed, tasks, HEURISTICS)
-    argv = [sys.executable, "-m", "gumshoe", "eval", str(again), "-p", "tasks.limit=3"]
-    finished = killed / "out" / "arms" / "traceback" / "trajectories.jsonl"
+def test_a_killed_evaluation_resumes_to_the_same_summary(
+    tmp_path: Path, tasks: Path, compared: tuple[Path, subprocess.CompletedProcess[str]]
+) -> None:
+    argv = [sys.executable, "-m", "gumshoe", "eval", str(write_config(tmp_path, tasks, HEURISTICS))]
+    finished = tmp_path / "out" / "arms" / "traceback" / "trajectories.jsonl"
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL, start_new_session=True) as process:
         while process.poll() is None and not (finished.exists() and finished.read_bytes().count(b"\n") >= 2):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGKILL)
-    assert not (killed / "out" / "summary.json").exists()
+    assert not (tmp_path / "out" / "summary.json").exists()
     assert main([*argv[3:]]) == 0
     for name in ("traceback", "teacher"):
-        lines = (killed / "out" / "arms" / name / "trajectories.jsonl").read_bytes().count(b"\n")
+        lines = (tmp_path / "out" / "arms" / name / "trajectories.jsonl").read_bytes().count(b"\n")
         assert lines == 3
-    first, second = summary(whole), summary(killed)
+    first, second = summary(compared[0]), summary(tmp_path)
     assert first.pop("config_hash") != second.pop("config_hash")
     assert first == second
 

@@ -44,16 +44,33 @@ def gumshoe(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **OFFLINE}, check=False)
 
 
-def test_train_says_what_it_did_and_where_it_is_and_that_it_is_done(
-    config_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = gumshoe("train", config_file)
+def train_apart(dataset: Path, out: Path, batch: int, *flags: object) -> subprocess.CompletedProcess[str]:
+    """A run in a process of its own."""
+    config = make_config(dataset, out, max_steps=3, batch=batch, threads=1, eval_split="test", eval_every=3)
+    path = out.with_suffix(".yaml")
+    path.write_text(config.model_dump_json())
+    done = gumshoe("train", path, *flags)
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("model  ") == 1
+    return done
+
+
+@pytest.fixture(scope="module")
+def alone(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The folder of a run in one process, and the command that trained it."""
+    out = tmp_path_factory.mktemp("alone") / "run"
+    return out, train_apart(dataset, out, 2)
+
+
+def test_train_says_what_it_did_and_where_it_is_and_that_it_is_done(
+    alone: tuple[Path, subprocess.CompletedProcess[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, done = alone
     assert done.stdout.splitlines()[0].startswith("6 rows, ")
-    assert "2 steps in" in done.stdout
-    assert f"model  {tmp_path}/run/model" in done.stdout
+    assert "3 steps in" in done.stdout
+    assert f"model  {out}/model" in done.stdout
     assert done.stderr.splitlines() == [line for line in done.stderr.splitlines() if line.startswith("step ")]
-    assert main(["train", str(tmp_path / "run" / "config.yaml")]) == 0
+    assert main(["train", str(out / "config.yaml")]) == 0
     assert "has already been trained" in capsys.readouterr().out
 
 
@@ -238,27 +255,19 @@ def test_turns_by_a_vllm_that_is_not_there_are_refused(tmp_path: Path) -> None:
         train_grpo(config(tmp_path, tmp_path / "run", vllm="colocate"), CountedArena({}))
 
 
-def train_apart(dataset: Path, out: Path, batch: int, *flags: object) -> list[dict[str, float]]:
-    """The log of a run in a process of its own."""
-    config = make_config(dataset, out, max_steps=3, batch=batch, threads=1, eval_split="test", eval_every=3)
-    path = out.with_suffix(".yaml")
-    path.write_text(config.model_dump_json())
-    done = gumshoe("train", path, *flags)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("model  ") == 1
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-
-
-def test_two_processes_give_the_losses_of_one(dataset: Path, tmp_path: Path) -> None:
+def test_two_processes_give_the_losses_of_one(
+    alone: tuple[Path, subprocess.CompletedProcess[str]], dataset: Path, tmp_path: Path
+) -> None:
     from safetensors.torch import load_file
 
-    alone = train_apart(dataset, tmp_path / "one", 2)
-    together = train_apart(dataset, tmp_path / "two", 1, "--accelerate", CONFIGS / "accelerate" / "cpu.yaml")
+    train_apart(dataset, tmp_path / "two", 1, "--accelerate", CONFIGS / "accelerate" / "cpu.yaml")
+    one, two = alone[0], tmp_path / "two"
+    logs = [[json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()] for run in (one, two)]
     for key in ("loss", "eval_loss", "eval_mean_token_accuracy"):
-        one = [entry[key] for entry in alone if key in entry]
-        assert one
-        assert [entry[key] for entry in together if key in entry] == pytest.approx(one, rel=1e-4)
-    first, second = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two"))
+        values, together = ([entry[key] for entry in log if key in entry] for log in logs)
+        assert values
+        assert together == pytest.approx(values, rel=1e-4)
+    first, second = (load_file(run / "model" / "model.safetensors") for run in (one, two))
     assert first.keys() == second.keys()
     assert all(first[name].allclose(second[name], atol=1e-4) for name in first)
 

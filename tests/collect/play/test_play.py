@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -134,9 +134,9 @@ def test_what_a_program_prints_cannot_drive_the_terminal(argv: list[str]) -> Non
     assert not any(code in done.stdout for code in ("\x1b", "\x07", "\x9b"))
 
 
-def test_mistakes_are_one_line(argv: list[str]) -> None:
+def test_mistakes_are_one_line(argv: list[str], run_here: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     for more, said in ((["--tools", ","], "names no tool"), (["--tools", "vew"], "did you mean 'view'")):
-        done = play([*argv, *more], "")
+        done = run_here(*argv[3:], *more)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert said in done.stderr
 
