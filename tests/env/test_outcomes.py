@@ -150,9 +150,16 @@ def test_what_is_not_unittest_has_no_outcomes() -> None:
 
 def test_lines_that_were_cut_off_are_passed_over() -> None:
     good = json.dumps({"id": "t::a", "outcome": "passed", "message": ""})
-    again = json.dumps({"id": "t::a", "outcome": "failed", "message": "late"})
+    again = json.dumps({"id": "t::a", "outcome": "passed", "message": "late"})
     data = f'{good}\nnonsense\n[]\n{{"id": 1}}\n{again}\n{good[:20]}'.encode()
-    assert [(outcome.outcome, outcome.message) for outcome in read_outcomes(data)] == [("failed", "late")]
+    assert [(outcome.outcome, outcome.message) for outcome in read_outcomes(data)] == [("passed", "late")]
+
+
+@given(st.lists(st.sampled_from(["passed", "failed", "skipped"]), min_size=1))
+def test_a_test_with_different_outcomes_is_an_error(outcomes: list[str]) -> None:
+    data = "\n".join(json.dumps({"id": "t::a", "outcome": each}) for each in outcomes)
+    (read,) = read_outcomes(data.encode())
+    assert read.outcome == (outcomes[0] if len(set(outcomes)) == 1 else "error")
 
 
 @given(st.binary() | st.text().map(str.encode))

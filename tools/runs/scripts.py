@@ -65,7 +65,10 @@ def pytest_options(environment: Mapping[str, str], *options: str) -> str:
 
 
 def read_outcomes(data: bytes) -> tuple[TestOutcome, ...]:
-    """The outcomes in a file of JSON lines, the last one of each test.
+    """The outcomes in a file of JSON lines, one for each test.
+
+    A test whose lines differ in their outcome is an error. Otherwise a program that adds lines of its own could pass or
+    fail a test, by chance even as a verdict asks for it: whose lines come last is a matter of time.
 
     A line that was cut off, or is no outcome of at most 64 KiB, is passed over; after 100 of those and after 16 MiB the
     rest is not read.
@@ -75,9 +78,14 @@ def read_outcomes(data: bytes) -> tuple[TestOutcome, ...]:
     for line in io.BytesIO(data[:FILE_BYTES]):
         try:
             outcome = TestOutcome.model_validate_json(line if len(line) <= LINE_BYTES else b"")
-            outcomes[outcome.id] = outcome
+            before = outcomes.get(outcome.id, outcome).outcome
+            outcomes[outcome.id] = outcome if outcome.outcome == before else _twice(outcome.id)
         except ValidationError:
             unreadable += 1
             if unreadable > UNREADABLE_LINES:
                 break
     return tuple(outcomes.values())
+
+
+def _twice(test: str) -> TestOutcome:
+    return TestOutcome(id=test, outcome="error", message="the run gives this test different outcomes")
