@@ -96,7 +96,7 @@ class Ledger:
 
     def get_reward(self) -> float:
         if not self._result.done:
-            self._step("report", **REPORT)
+            self._step("report", **{**REPORT, "findings": []})  # The model may have seen no fact.
         self.rewards.append(float(self._result.reward))
         return self.rewards[-1]
 
