@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from gumshoe.collect.episode.decisions import parse_decision
-from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, shown_code
+from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json
 from gumshoe.tools.evidence.facts import normal, without_numbers
@@ -132,15 +132,16 @@ def unseen(trajectory: Trajectory) -> list[Unseen]:
     seen.add(descriptions, ())
     found: list[Unseen] = []
     read = 0
-    answered: tuple[Step, ...] = ()
+    answers: list[ToolOutput] = []
     for step in trajectory.steps:
         before = trajectory.messages[read : step.message_index]
         shown = [message.content for message in before if message.role != "assistant"]
-        seen.add(shown, outputs_of_steps(answered))
+        seen.add(shown, answers)
         turn = [message for message in before if message.role == "assistant"]
         turn += trajectory.messages[step.message_index : step.message_index + 1]
         found += dict.fromkeys(_of_step(step, turn, roles, seen))
-        read, answered = step.message_index + 1, (step,)
+        read = step.message_index + 1
+        answers = [ToolOutput(step.index, observation) for observation in step.observations]
     return list(dict.fromkeys([*found, *_at_the_end(trajectory, read, seen)]))
 
 
@@ -159,10 +160,10 @@ def _at_the_end(trajectory: Trajectory, read: int, seen: _Seen) -> Iterator[Unse
 
 def _defined(trajectory: Trajectory) -> frozenset[str]:
     """The functions and classes that the answers of tools show, and those that the report names."""
-    answers = (observation for step in trajectory.steps for observation in step.observations)
+    answers = [observation for step in trajectory.steps for observation in step.observations]
     shown = {name for answer in answers for name in DEFINED.findall(answer.text)}
-    for output in outputs_of_steps(trajectory.steps):
-        for suspect in shown_suspects(output.data):
+    for answer in answers:
+        for suspect in shown_suspects(answer.data):
             shown.update(WORD.findall(suspect["function"]))
     for place in trajectory.context_pack.locations if trajectory.context_pack else ():
         shown.update(WORD.findall(place.symbol or ""))
