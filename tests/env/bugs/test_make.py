@@ -23,12 +23,9 @@ pytestmark = pytest.mark.needs("bubblewrap")
 SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=3, sandbox=WARM)
 
 
-PROJECTS = tuple(f"casebook:{name}" for name in ("build_plan", "event_sim", "expr_calc", "free_slots"))
-
-
 @pytest.fixture(scope="module")
 def casebook() -> SynthResult:
-    return make_bugs(SynthConfig(projects=PROJECTS, per_project=13, sandbox=WARM, workers=2))
+    return make_bugs(SynthConfig(per_project=13, sandbox=WARM, workers=2))
 
 
 @pytest.fixture
@@ -45,9 +42,8 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_project_of_the_casebook_gives_as_many_verified_bugs_as_are_wanted(casebook: SynthResult) -> None:
-    assert {name: counts["kept"] for name, counts in casebook.counts.items()} == dict.fromkeys(casebook.counts, 13)
-    assert len(casebook.tasks) == 13 * len(PROJECTS)
+def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) -> None:
+    assert len(casebook.tasks) >= 200
     assert len({task.id for task, _ in casebook.tasks}) == len(casebook.tasks)
     assert len({task.tags["operator"] for task, _ in casebook.tasks}) >= 15
     for task, oracle in casebook.tasks:
@@ -105,7 +101,7 @@ def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
 def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The set on disk."""
     folder = tmp_path_factory.mktemp("written") / "set"
-    return write_result(casebook, SynthConfig(projects=PROJECTS, out=str(folder), sandbox=WARM, workers=2))
+    return write_result(casebook, SynthConfig(out=str(folder), sandbox=WARM, workers=2))
 
 
 def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
@@ -137,14 +133,14 @@ def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None
     assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
 
 
-def test_equal_seeds_give_equal_bytes_whatever_the_workers() -> None:
-    def lines(**changes: int) -> list[tuple[str, str]]:
-        made = make_bugs(SMALL.model_copy(update=changes))
-        return [(task.model_dump_json(), oracle.model_dump_json()) for task, oracle in made.tasks]
+def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
+    def written(name: str, config: SynthConfig) -> bytes:
+        folder = write_result(make_bugs(config), config.model_copy(update={"out": str(tmp_path / name)}))
+        return b"".join((folder / f"{part}.jsonl").read_bytes() for part in ("tasks", "oracles", "rows"))
 
-    first = lines()
-    assert first == lines(workers=5, batch=2)
-    assert first != lines(seed=1)
+    first = written("a", SMALL)
+    assert first == written("b", SMALL.model_copy(update={"workers": 5, "batch": 2}))
+    assert first != written("c", SMALL.model_copy(update={"seed": 1}))
 
 
 def test_what_was_dropped_is_counted(project: Path) -> None:
