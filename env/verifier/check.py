@@ -100,7 +100,7 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
         proof = repaired.proof(task, oracle)
         after = dataclasses.replace(judge(proof.run, expected), restored=proof.applied.restored)
         problems.extend(_after(after, named))
-        falsifiable = proof.sample(expected)
+        falsifiable = proof.sample(expected) if after.resolved else None
     elif missing := _missing_module(before, task):
         problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
     if task.regime == "debug" and verified_task(task, oracle) != task:

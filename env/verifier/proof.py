@@ -70,6 +70,8 @@ class RepairedRuns:
     def proof(self, task: Task, oracle: Oracle) -> Proof:
         """What is known of the task's repository with its gold patch; it is found out if no earlier task has.
 
+        Of a repository that the gold patch does not repair, no test is proven.
+
         Raises as `Verifier` and `Verifier.verify`.
         """
         key = self._key(task, oracle)
@@ -78,7 +80,10 @@ class RepairedRuns:
         if known is not None and judge(known.run, oracle).resolved and set(oracle.fail_to_pass) <= set(known.tests):
             return known
         with Verifier(task, oracle, self._config, trusted=True) as verifier:
-            proof = _prove(verifier, oracle.gold_patch)
+            run, applied = verifier.observe(oracle.gold_patch)
+            if not judge(run, verifier.expected).resolved:
+                return Proof(run, applied, {}, {})
+            proof = _prove(verifier, oracle.gold_patch, run, applied)
         if key is not None and not proof.applied.restored and _is_sound(proof.run):
             with self._lock:
                 self._proofs[key] = proof
@@ -166,13 +171,18 @@ def _prove_clean(bugs: Sequence[tuple[Task, Oracle]], config: SandboxConfig) -> 
     tests = dict.fromkeys(test for _, oracle in bugs for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
     named = Oracle(task_id=task.id, gold_patch="", pass_to_pass=tuple(tests))
     with Verifier(clean, named, config, trusted=True) as verifier:
-        return _prove(verifier, "")
+        return _prove(verifier, "", *verifier.observe(""))
 
 
-def _prove(verifier: Verifier, patch: str) -> Proof:
-    """Makes everything false at once, and leaves out what does not fail, until the rest does."""
+def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Proof:
+    """Makes everything false at once, and leaves out what does not fail, until the rest does.
+
+    Args:
+        verifier: of the task.
+        patch: leads to the repaired repository.
+        run, applied: what `Verifier.observe` has shown of it.
+    """
     named = (*verifier.expected.fail_to_pass, *verifier.expected.pass_to_pass)
-    run, applied = verifier.observe(patch)
     passing = {one.id for one in run.outcomes if one.outcome == "passed"}
     made = verifier.make_variants(named, None, draw=False, everything=True)
     (kept, false), variants = verifier.run_variants(patch, made, (0, 1))

@@ -15,9 +15,8 @@ from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from support.runner_projects import RUNNERS
 
-CONFIG: Final = SandboxConfig(kind="bubblewrap", pool=1, accept_unverifiable=True)
-PACKAGES: Final = {"asynchronous": ("pytest", "anyio"), "hypothesis": ("pytest", "hypothesis")}
-"""What a form needs beside the runners."""
+PACKAGES: Final = ("pytest", "anyio", "hypothesis")
+CONFIG: Final = SandboxConfig(kind="bubblewrap", pool=2, packages=PACKAGES, accept_unverifiable=True)
 pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY: Final = """\
@@ -42,7 +41,7 @@ EQUAL: Final = BUGGY.replace("return sum(prices) - 1", "return Equal()") + (
 PYTEST: Final = ("python", "-m", "pytest", "-q")
 UNIT: Final = "import unittest\n\nfrom shop import total\n\n\nclass Total(unittest.TestCase):\n"
 TEST: Final = "from shop import total\n\n\n"
-MADE: Final = """\
+GENERATED: Final = """\
 import unittest
 
 from shop import total
@@ -67,143 +66,101 @@ class Total(unittest.TestCase):
 for name, case in CASES.items():
     setattr(Total, name, case)
 """
-FORMS: Final[dict[str, tuple[tuple[str, ...], str, str, str]]] = {
-    "function": (PYTEST, "test_shop.py", TEST + "def test_total():\n    assert total([2, 3]) == 5\n", "::test_total"),
+PYTEST_FORMS: Final = {
+    "function": (TEST + "def test_total():\n    assert total([2, 3]) == 5\n", "test_total"),
     "class": (
-        PYTEST,
-        "test_shop.py",
         TEST + "class TestTotal:\n    def test_total(self):\n        assert total([2, 3]) == 5\n",
-        "::TestTotal::test_total",
+        "TestTotal::test_total",
     ),
     "parametrized": (
-        PYTEST,
-        "test_shop.py",
         "import pytest\n\n" + TEST + "@pytest.mark.parametrize('n', [5, 7])\ndef test_total(n):\n"
         "    assert total([2, n - 2]) == n\n",
-        "::test_total[7]",
+        "test_total[7]",
     ),
     "fixture": (
-        PYTEST,
-        "test_shop.py",
         "import pytest\n\n" + TEST + "@pytest.fixture\ndef five():\n    yield 5\n\n\n"
         "def test_total(five):\n    assert total([2, 3]) == five\n",
-        "::test_total",
+        "test_total",
     ),
     "asynchronous": (
-        PYTEST,
-        "test_shop.py",
         "import pytest\n\n" + TEST + "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n\n\n"
         "@pytest.mark.anyio\nasync def test_total(anyio_backend):\n    assert total([2, 3]) == 5\n",
-        "::test_total",
+        "test_total",
     ),
     "hypothesis": (
-        PYTEST,
-        "test_shop.py",
         "from hypothesis import given, strategies\n\n" + TEST + "@given(strategies.integers())\n"
         "def test_total(n):\n    assert total([n]) == n\n",
-        "::test_total",
+        "test_total",
     ),
     "subtests": (
-        PYTEST,
-        "test_shop.py",
         UNIT + "    def test_total(self):\n        for n in (5, 7):\n            with self.subTest(n=n):\n"
         "                self.assertEqual(total([2, n - 2]), n)\n",
-        "::Total::test_total",
+        "Total::test_total",
     ),
     "raises": (
-        PYTEST,
-        "test_shop.py",
         "import pytest\n\n" + TEST + "def test_total():\n    with pytest.raises(ZeroDivisionError):\n"
         "        1 / (total([2, 3]) - 5)\n",
-        "::test_total",
+        "test_total",
     ),
-    "made at run time": (
-        PYTEST,
-        "test_shop.py",
+    "generated": (
         TEST + "def made(n):\n    def run():\n        assert total([n]) == n\n    return run\n\n\n"
         "for n in (1, 2):\n    globals()[f'test_total_{n}'] = made(n)\n",
-        "::test_total_2",
+        "test_total_2",
     ),
-    "made from a decorated one": (
-        PYTEST,
-        "test_shop.py",
-        MADE,
-        "::Total::test_total_2",
-    ),
-    "doctest": ((*PYTEST, "--doctest-modules", "shop.py"), "test_other.py", "", "shop.py::shop.total"),
-    "doctest in a text": (
-        (*PYTEST, "shop.rst"),
-        "shop.rst",
-        "Shop\n====\n\n>>> from shop import total\n>>> total([2, 3])\n5\n",
-        "::shop.rst",
+    "decorated": (GENERATED, "Total::test_total_2"),
+}
+"""The test file of each form, and the name of its test in it."""
+UNITTEST_FORMS: Final = {
+    "method": UNIT + "    def test_total(self):\n        self.assertEqual(total([2, 3]), 5)\n",
+    "coroutine": UNIT.replace("TestCase", "IsolatedAsyncioTestCase")
+    + "    async def test_total(self):\n        self.assertEqual(total([2, 3]), 5)\n",
+    "subtests": PYTEST_FORMS["subtests"][0],
+    "inherited": UNIT.replace("class Total(unittest.TestCase)", "class Base") + "    def test_total(self):\n"
+    "        self.assertEqual(total([2, 3]), 5)\n\n\nclass Total(Base, unittest.TestCase):\n    pass\n",
+}
+PROJECTS: Final[dict[str, tuple[tuple[str, ...], dict[str, str], dict[str, str]]]] = {
+    "pytest": (
+        (*PYTEST, "--doctest-modules", "--doctest-glob=*.rst"),
+        {
+            "shop.rst": "Shop\n====\n\n>>> from shop import total\n>>> total([2, 3])\n5\n",
+            **{f"test_{form}.py": text for form, (text, _) in PYTEST_FORMS.items()},
+        },
+        {
+            "doctest": "shop.py::shop.total",
+            "doctest in a text": "shop.rst::shop.rst",
+            **{form: f"test_{form}.py::{name}" for form, (_, name) in PYTEST_FORMS.items()},
+        },
     ),
     "unittest": (
-        ("python", "-m", "unittest", "-v", "test_shop"),
-        "test_shop.py",
-        UNIT + "    def test_total(self):\n        self.assertEqual(total([2, 3]), 5)\n",
-        "test_shop.Total.test_total",
-    ),
-    "asynchronous unittest": (
-        ("python", "-m", "unittest", "-v", "test_shop"),
-        "test_shop.py",
-        UNIT.replace("TestCase", "IsolatedAsyncioTestCase")
-        + "    async def test_total(self):\n        self.assertEqual(total([2, 3]), 5)\n",
-        "test_shop.Total.test_total",
-    ),
-    "subtests of unittest": (
-        ("python", "-m", "unittest", "-v", "test_shop"),
-        "test_shop.py",
-        UNIT + "    def test_total(self):\n        for n in (5, 7):\n            with self.subTest(n=n):\n"
-        "                self.assertEqual(total([2, n - 2]), n)\n",
-        "test_shop.Total.test_total",
-    ),
-    "inherited": (
-        ("python", "-m", "unittest", "-v", "test_shop"),
-        "test_shop.py",
-        UNIT.replace("class Total(unittest.TestCase)", "class Base") + "    def test_total(self):\n"
-        "        self.assertEqual(total([2, 3]), 5)\n\n\nclass Total(Base, unittest.TestCase):\n    pass\n",
-        "test_shop.Total.test_total",
+        ("python", "-m", "unittest", "-v", *(f"test_{form}" for form in UNITTEST_FORMS)),
+        {f"test_{form}.py": text for form, text in UNITTEST_FORMS.items()},
+        {form: f"test_{form}.Total.test_total" for form in UNITTEST_FORMS},
     ),
     "script": (
         ("python", "check.py"),
-        "check.py",
-        TEST + "if total([2, 3]) != 5:\n    raise SystemExit(1)\n",
-        "check.py",
+        {"check.py": TEST + "if total([2, 3]) != 5:\n    raise SystemExit(1)\n"},
+        {"script": "check.py"},
     ),
     "script that exits": (
         ("python", "check.py"),
-        "check.py",
-        "import sys\n" + TEST + "sys.exit(total([2, 3]) != 5)\n",
-        "check.py",
+        {"check.py": "import sys\n" + TEST + "sys.exit(total([2, 3]) != 5)\n"},
+        {"script": "check.py"},
     ),
-    "Django's runner": (RUNNERS["django"][1], "", "", RUNNERS["django"][2][0]),
-    "sympy's runner": (RUNNERS["sympy"][1], "", "", RUNNERS["sympy"][2][0]),
+    **{name: (argv, files, {"own": failing[0]}) for name, (files, argv, failing, _) in RUNNERS.items()},
 }
-PLANTED: Final = {
-    "raises",
-    "made at run time",
-    "made from a decorated one",
-    "doctest",
-    "doctest in a text",
-    "script",
-    "script that exits",
-}
+"""The command of each project, its files, and its tests by their form."""
+PLANTED: Final = {"raises", "generated", "decorated", "doctest", "doctest in a text", "script"}
 """Forms without a comparison that can ask for something else: only an assertion that is added shows anything."""
 
 
-@pytest.fixture(params=FORMS)
-def form(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Oracle]:
-    """The task, and what `gumshoe tasks check` proves of it."""
-    entrypoint, path, text, name = FORMS[request.param]
-    files = {
-        "shop.py": BUGGY,
-        "test_same.py": "def test_same():\n    assert 2 == 2\n",
-        **({path: text} if path else {}),
-    }
-    for key, runner in RUNNERS.items():
-        if request.param.startswith(key.capitalize()) or request.param.startswith(key):
-            files |= runner[0]
-    for place, source in files.items():
+def patch_of(shop: str) -> str:
+    return make_patch({"shop.py": (BUGGY.encode(), shop.encode())})
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_a_repair_fails_where_it_must_and_nothing_else_is_one(project: str, tmp_path: Path) -> None:
+    entrypoint, files, forms = PROJECTS[project]
+    for place, source in {"shop.py": BUGGY, **files}.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(source)
         (tmp_path / place).chmod(0o755)
@@ -215,34 +172,21 @@ def form(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Ora
         entrypoint=entrypoint,
         limits=Limits(command_timeout_s=120.0),
     )
-    test = f"{path}{name}" if name.startswith("::") else name
-    oracle = Oracle(task_id="shop", gold_patch=patch_of(CLEAN), fail_to_pass=(test,))
-    checked = check_task(task, oracle, config_of(request.param))
+    oracle = Oracle(task_id="shop", gold_patch=patch_of(CLEAN), fail_to_pass=tuple(forms.values()))
+    checked = check_task(task, oracle, CONFIG)
     assert checked.problems == ()
-    return request.param, task, oracle.model_copy(update={"falsifiable": checked.falsifiable})
+    oracle = oracle.model_copy(update={"falsifiable": checked.falsifiable})
 
+    def judged(shop: str) -> Verdict:
+        return verify(task, oracle, patch_of(shop), CONFIG, trusted=False)
 
-def config_of(form: str) -> SandboxConfig:
-    return CONFIG.model_copy(update={"packages": PACKAGES.get(form, CONFIG.packages)})
-
-
-def patch_of(shop: str) -> str:
-    return make_patch({"shop.py": (BUGGY.encode(), shop.encode())})
-
-
-def judged(form: tuple[str, Task, Oracle], shop: str) -> Verdict:
-    return verify(form[1], form[2], patch_of(shop), config_of(form[0]), trusted=False)
-
-
-def test_a_repair_fails_where_it_must_and_nothing_else_is_one(form: tuple[str, Task, Oracle]) -> None:
-    verdict = judged(form, CLEAN)
-    assert verdict.resolved, verdict.explanation
-    assert verdict.unvaried == ()
-    assert not judged(form, BUGGY + "\n").resolved
-    has_comparison = any((form[2].falsifiable or {}).values())
-    assert has_comparison is (form[0] not in PLANTED)
-    if has_comparison:
-        assert not judged(form, EQUAL).resolved
+    repaired = judged(CLEAN)
+    assert repaired.resolved, repaired.explanation
+    assert repaired.unvaried == ()
+    assert set(judged(BUGGY + "\n").failing) == set(forms.values())
+    compared = {test for form, test in forms.items() if form not in PLANTED}
+    assert sum(map(bool, (checked.falsifiable or {}).values())) == len(compared)
+    assert not compared or compared <= set(judged(EQUAL).forged)
 
 
 def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path) -> None:

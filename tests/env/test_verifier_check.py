@@ -32,6 +32,13 @@ def test_zero():
     assert add(3, 0) == 3
 """
 PYTEST = ("python", "-m", "pytest", "-q")
+SANDBOX = (
+    "--sandbox",
+    "bubblewrap",
+    *("-p", f"pool={WARM.pool}"),
+    *("-p", f"env={json.dumps(WARM.env)}"),
+)
+"""`WARM` on the command line."""
 
 
 @pytest.fixture
@@ -67,33 +74,31 @@ def problems(pair: tuple[Task, Oracle]) -> str:
     return "; ".join(check_task(*pair, WARM).problems)
 
 
-def test_a_right_task_is_proven(project: Path) -> None:
-    result = check_task(*a_task(project), WARM)
-    assert result.passed
-    assert result.duration_s > 0
-
-
 def test_without_named_tests_the_exit_code_decides(project: Path) -> None:
     assert problems(a_task(project, fail_to_pass=[], pass_to_pass=[])) == ""
     (project / "calc.py").write_text(CLEAN)
     assert "there is no bug" in problems(a_task(project, fail_to_pass=[], pass_to_pass=[], gold_patch=""))
 
 
-def test_without_a_gold_patch_only_the_failing_is_checked(project: Path) -> None:
-    assert problems(a_task(project, gold_patch="")) == ""
+def test_without_a_gold_patch_only_the_failing_is_checked_and_a_broken_task_does_not_stop_others(project: Path) -> None:
+    good, bad = (a_task(folder, gold_patch="") for folder in (project, project / "gone"))
+    results = list(check_tasks([bad, good], WARM, workers=2))
+    assert [result.passed for result in results] == [False, True]
+    assert "not a folder on this machine" in results[0].problems[0]
+    assert results[1].duration_s > 0
 
 
 def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
-    swapped = a_task(project, fail_to_pass=["test_calc.py::test_zero"], pass_to_pass=["test_calc.py::test_add"])
-    said = problems(swapped)
-    assert "before the gold patch these tests should fail and pass: test_calc.py::test_zero" in said
-    assert "before the gold patch these tests should pass and do not: test_calc.py::test_add" in said
-    assert "these tests should pass and do not: test_calc.py::gone" in problems(
-        a_task(project, fail_to_pass=["test_calc.py::gone"])
-    )
     wrong = make_patch({"calc.py": (BUGGY.encode(), b"def add(a, b):\n    return 4\n")})
-    said = problems(a_task(project, gold_patch=wrong))
-    assert said.startswith("with the gold patch these tests no longer pass: test_calc.py::test_zero; the output ends: ")
+    assert problems(a_task(project, gold_patch=wrong)).startswith(
+        "with the gold patch these tests no longer pass: test_calc.py::test_zero; the output ends: "
+    )
+    zero, gone = ("test_calc.py::test_zero", "test_calc.py::gone")
+    swapped = a_task(project, gold_patch=wrong, fail_to_pass=[zero, gone], pass_to_pass=["test_calc.py::test_add"])
+    said = problems(swapped)
+    assert f"before the gold patch these tests should fail and pass: {zero};" in said
+    assert "before the gold patch these tests should pass and do not: test_calc.py::test_add;" in said
+    assert f"with the gold patch these tests should pass and do not: {zero}, {gone};" in said
     useless = make_patch({"other.py": (None, b"x = 1\n")})
     assert "with the gold patch the tests still fail" in problems(
         a_task(project, gold_patch=useless, fail_to_pass=[], pass_to_pass=[])
@@ -103,20 +108,25 @@ def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
 def test_a_patch_that_does_not_apply_names_the_task(project: Path) -> None:
     patch = make_patch({"calc.py": (b"other\n", b"text\n")})
     assert re.match(r"task calc: the patch does not apply: calc.py:1", problems(a_task(project, gold_patch=patch)))
-    missing = make_patch({"gone.py": (b"other\n", b"text\n")})
-    assert problems(a_task(project, gold_patch=missing)).endswith("there is no file gone.py")
 
 
-def test_a_gold_patch_may_delete_and_add_files(project: Path) -> None:
+def test_a_gold_patch_may_delete_and_add_files_and_the_test_patch_of_an_issue_brings_its_tests(project: Path) -> None:
     (project / "calc.py").unlink()
+    (project / "test_calc.py").unlink()
     (project / "sitecustom.py").write_text("x = 1\n")
-    patch = make_patch({"calc.py": (None, CLEAN.encode()), "sitecustom.py": (b"x = 1\n", None)})
-    assert problems(a_task(project, gold_patch=patch, fail_to_pass=["test_calc.py::test_add"], pass_to_pass=[])) == ""
+    task, oracle = a_task(
+        project,
+        gold_patch=make_patch({"calc.py": (None, CLEAN.encode()), "sitecustom.py": (b"x = 1\n", None)}),
+        test_patch=make_patch({"test_calc.py": (None, TESTS.encode())}),
+        fail_to_pass=["test_calc.py::test_add", "test_calc.py::test_zero"],
+        pass_to_pass=[],
+    )
+    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, WARM).problems == ()
 
 
 def test_tests_that_hang_are_a_problem_of_their_task(project: Path) -> None:
     (project / "test_calc.py").write_text("import time\n\ndef test_add():\n    time.sleep(600)\n")
-    assert "the tests run for more than" in problems(a_task(project, timeout_s=2.0))
+    assert "the tests run for more than" in problems(a_task(project, timeout_s=2.0, gold_patch=""))
 
 
 def test_tests_behind_a_bug_that_takes_too_long_say_so(project: Path) -> None:
@@ -131,21 +141,7 @@ def test_tests_behind_a_bug_that_takes_too_long_say_so(project: Path) -> None:
 
 
 def test_an_entrypoint_that_is_not_there_is_a_problem(project: Path) -> None:
-    assert "the entrypoint cannot be run" in problems(a_task(project, entrypoint=("no-such-program",)))
-
-
-def test_a_broken_task_does_not_stop_the_others(project: Path) -> None:
-    good = a_task(project)
-    bad = a_task(project / "gone")
-    results = list(check_tasks([good, bad, good], WARM, workers=2))
-    assert [result.passed for result in results] == [True, False, True]
-    assert "not a folder on this machine" in results[1].problems[0]
-
-
-def test_the_test_patch_of_an_issue_task_is_laid_over_for_the_check(project: Path) -> None:
-    (project / "test_calc.py").unlink()
-    task, oracle = a_task(project, test_patch=make_patch({"test_calc.py": (None, TESTS.encode())}))
-    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, WARM).passed
+    assert "the entrypoint cannot be run" in problems(a_task(project, entrypoint=("no-such-program",), gold_patch=""))
 
 
 @pytest.mark.parametrize(
@@ -185,15 +181,15 @@ def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsy
     assert "+    return a + b" in capsys.readouterr().out
     assert main(["tasks", "show", folder, "calc", "--json", "--oracle"]) == 0
     assert json.loads(capsys.readouterr().out)["oracle"]["task_id"] == "calc"
-    assert main(["tasks", "check", folder, "--sandbox", "local", "--unsafe"]) == 0
+    assert main(["tasks", "check", folder, *SANDBOX]) == 0
     assert "1 of 1 tasks are proven" in capsys.readouterr().out
 
 
 def test_the_command_ends_with_1_when_a_task_is_broken(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_taskset(tmp_path, [a_task(project, fail_to_pass=["test_calc.py::test_zero"])])
-    assert main(["tasks", "check", str(tmp_path), "--sandbox", "local", "--unsafe", "--json", "--workers", "2"]) == 1
+    write_taskset(tmp_path, [a_task(project, gold_patch="", fail_to_pass=["test_calc.py::test_zero"])])
+    assert main(["tasks", "check", str(tmp_path), *SANDBOX, "--json", "--workers", "2"]) == 1
     (row,) = json.loads(capsys.readouterr().out)
     assert row["passed"] is False
     assert row["problems"]
@@ -218,20 +214,15 @@ def test_a_wrong_command_line_ends_in_one_line(
     assert error.count("\n") == 1
 
 
-def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(project: Path) -> None:
-    (project / "test_calc.py").write_text("import no_such_library\n\n\ndef test_add():\n    assert False\n")
-    task, _ = a_task(project)
-    nothing = Oracle(task_id="calc", gold_patch="")
-    assert any(
-        "the module no_such_library is not installed" in problem for problem in check_task(task, nothing, WARM).problems
-    )
-
-
-def test_a_module_of_the_repository_may_be_the_bug(project: Path) -> None:
+@pytest.mark.parametrize(("module", "is_missing"), [("no_such_library", True), ("parts.missing", False)])
+def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is_missing: bool, project: Path) -> None:
+    """Unless it is one of the repository, which may be the bug."""
     (project / "parts").mkdir()
-    (project / "test_calc.py").write_text("import parts.missing\n\n\ndef test_add():\n    assert True\n")
+    (project / "test_calc.py").write_text(f"import {module}\n\n\ndef test_add():\n    assert False\n")
     task, _ = a_task(project)
-    assert "not installed" not in " ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), WARM).problems)
+    found = "; ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), WARM).problems)
+    assert ("the module no_such_library is not installed" in found) is is_missing
+    assert ("not installed" in found) is is_missing
 
 
 def test_what_the_output_ends_with_is_shown(project: Path) -> None:
