@@ -11,10 +11,19 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.policies.llm import LLMEntry
+from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig
+from gumshoe.config import validate
+from gumshoe.errors import ConfigError
+from gumshoe.eval.config import CommandConfig
 
 TASKS = "tasks: {source: casebook, ids: [casebook/ledger]}\n"
 COLLECT = f"out: run\n{TASKS}policy: {{kind: traceback}}\nagent: {{kind: seeker}}\nsandbox: {{kind: bubblewrap}}\n"
 EVAL = f"out: run\n{TASKS}arms: [{{name: a, policy: {{kind: traceback}}}}]\nsandbox: {{kind: bubblewrap}}\n"
+
+
+WRONG = ["localhost:8000/v1", "//localhost/v1", "http:/localhost", "http://", "http://a:b/v1", "http://a b", "ftp://a"]
+"""Addresses that no request can be sent to."""
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +114,7 @@ def test_a_package_that_is_not_installed_ends_the_command_before_anything_is_run
     assert not (here / "run").exists()
 
 
-@pytest.mark.parametrize("out", ["/proc/gumshoe", "file", "file/below"])
+@pytest.mark.parametrize("out", ["/proc/gumshoe", "file/below"])
 @pytest.mark.parametrize("command", ["collect", "eval", "synth", "harvest", "export"])
 def test_an_output_folder_that_cannot_be_made_is_a_mistake(
     command: str, out: str, said: pytest.CaptureFixture[str]
@@ -145,3 +154,41 @@ def test_a_character_that_the_terminal_lacks_is_replaced(here: Path) -> None:
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([*argv, "--json"], env=ascii_only, capture_output=True, timeout=100, check=True)
     assert json.loads(done.stdout)[0]["id"] == "local/pröjekt"
+
+
+@pytest.mark.parametrize("address", WRONG)
+@pytest.mark.parametrize("model", [OpenAIConfig, AnthropicConfig, LLMEntry])
+def test_a_model_is_not_asked_at_a_wrong_address(
+    model: type[OpenAIConfig | AnthropicConfig | LLMEntry], address: str
+) -> None:
+    for key, value in (("base_url", address), ("endpoints", ["https://good.example/v1", address])):
+        with pytest.raises(ConfigError, match=rf"{key}.*not the address of a server: .*\(got {address!r}\)"):
+            validate(model, {"model": "m", key: value}, origin="test")
+
+
+def test_addresses_stay_as_they_are_written() -> None:
+    for address in ("http://127.0.0.1:8000/v1", "HTTPS://Example.org/", "http://[::1]:8000", "https://u:p@host/x?y=1"):
+        assert OpenAIConfig(model="m", base_url=address).base_url == address
+    with pytest.raises(ConfigError, match="endpoint: this is not the address"):
+        validate(CommandConfig, {"argv": ["x"], "endpoint": "localhost"}, origin="test")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "MODEL", "--check", "--url"),
+        ("debug", "PATH", "--model", "m", "--endpoint"),
+        ("mcp", "PATH", "--model", "m", "--endpoint"),
+    ],
+)
+def test_a_wrong_address_is_answered_in_one_line(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = [str(tmp_path) if word.isupper() else word for word in words]
+    try:
+        code = main([*argv, "localhost:8000"])
+    except SystemExit as left:
+        code = left.code
+    said = capsys.readouterr().err
+    assert (code, said.count("\n")) == (2, 1)
+    assert "not the address of a server: begin it with http:// or https://" in said

@@ -1,13 +1,14 @@
-"""The demo's stages are commands that work as they stand; one that fails ends it with its exit code."""
+"""The stages of the demo and the commands in README.md work as they stand, with the keys that they set."""
 
 from __future__ import annotations
 
 import io
 import itertools
-import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,23 +22,14 @@ from gumshoe.commands.demo_outcome import show_outcome
 from gumshoe.config import Config, load_config
 from gumshoe.console import Console
 from support.eval.held_out import make_taskset
+from support.sandboxes.sandbox_backends import WARM_SETTINGS
+
+ROOT = Path(__file__).parents[1]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def overrides(words: tuple[str, ...]) -> list[str]:
+def overrides(words: Sequence[str]) -> list[str]:
     return [value for flag, value in itertools.pairwise(words) if flag == "-p"]
-
-
-def demo(*arguments: str, cwd: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "gumshoe", "demo", *arguments]
-    return subprocess.run(
-        argv,
-        cwd=cwd,
-        env={**os.environ, **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("short", [False, True])
@@ -80,7 +72,7 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     config = yaml.safe_load((DEMO / "eval.yaml").read_text(encoding="utf-8"))
     config["arms"][0] = {"name": "trained", "label": "teacher", "policy": {"kind": "vary"}}
     del config["training_log"]
-    config |= {"out": str(tmp_path / "eval"), "sandbox": {"kind": "local", "unsafe": True}}
+    config |= {"out": str(tmp_path / "eval"), "sandbox": WARM_SETTINGS}
     config["tasks"]["source"] = str(tmp_path / "tasks")
     file = tmp_path / "eval.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -113,10 +105,12 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path, capsys: pytest
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
+def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "m.gguf").touch()
-    nobody = {"DOCKER_HOST": f"unix://{tmp_path}/nobody.sock"}
-    done = demo("--model", "m.gguf", "--sandbox", "docker", "--out", "made", cwd=tmp_path, environment=nobody)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    done = run_here("demo", "--model", "m.gguf", "--sandbox", "docker", "--out", "made")
     assert done.returncode == 2
     assert "[1/5]" in done.stdout
     assert "[2/5]" not in done.stdout
@@ -124,24 +118,49 @@ def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(tmp_path: Path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_model_that_is_not_there_is_refused_before_anything_runs(tmp_path: Path):
+def test_a_model_that_is_not_there_is_refused_before_anything_runs(run_here: Run, tmp_path: Path):
     for model in ("nowhere.gguf", "nobody/nothing", "../x"):
-        done = demo("--model", model, "--sandbox", "local", cwd=tmp_path)
+        done = run_here("demo", "--model", model, "--sandbox", "local")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(f"gumshoe demo: --model {model}: there is no such file or folder")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_missing_extras_are_named_before_anything_runs(tmp_path: Path):
-    blocked = "import sys; sys.modules['trl'] = sys.modules['fastapi'] = None; from gumshoe.cli import main; sys.exit("
-    done = subprocess.run(
-        [sys.executable, "-c", f"{blocked}main(['demo', '--model', 'm']))"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_missing_extras_are_named_before_anything_runs(run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for missing in ("trl", "fastapi"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    done = run_here("demo", "--model", "m")
     assert (done.returncode, done.stdout) == (2, "")
     assert "pip install 'gumshoe-debug[train,serve]' (missing: trl, fastapi)" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def commands() -> list[list[str]]:
+    """The words of each command in the blocks of README.md, comments left out."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    lines = "".join(blocks).replace("\\\n", " ").splitlines()
+    return [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+
+
+def ours() -> list[list[str]]:
+    return [words[1:] for words in commands() if words[0] == "gumshoe"]
+
+
+def test_the_readme_shows_commands():
+    assert {words[0] for words in ours()} >= {"collect", "export", "train", "serve", "eval", "harvest", "view"}
+
+
+@pytest.mark.parametrize("words", ours(), ids=" ".join)
+def test_a_command_of_the_readme_exists_and_takes_its_keys(words: list[str]):
+    name, *arguments = words
+    assert name in COMMANDS
+    if name not in CONFIGS or name == "harvest" or arguments[0].startswith("-"):
+        return  # Those of `harvest` are sources, not configs.
+    model = config_model(name)
+    assert issubclass(model, Config)
+    load_config(model, Path(arguments[0]), overrides(arguments))
+
+
+@pytest.mark.parametrize("words", [words for words in commands() if words[0] == "make"], ids=" ".join)
+def test_a_make_target_of_the_readme_exists(words: list[str]):
+    assert re.search(rf"(?m)^{re.escape(words[1])}:", (ROOT / "Makefile").read_text(encoding="utf-8"))

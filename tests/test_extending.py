@@ -6,7 +6,7 @@ import json
 import os
 import re
 import subprocess
-import sys
+from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
 
@@ -15,6 +15,12 @@ import yaml
 
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import Completion, ToolCall
+from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS, WARM_SETTINGS
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+Gumshoe = Callable[..., str]
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 BLOCK = re.compile(r"^```python\n# (?P<file>\w+\.py)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -36,12 +42,16 @@ def examples(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     return tmp_path
 
 
-def gumshoe(*words: str) -> str:
-    done = subprocess.run(
-        [Path(sys.executable).with_name("gumshoe"), *words], capture_output=True, text=True, timeout=200, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture
+def gumshoe(run_here: Run) -> Callable[..., str]:
+    """Runs the command, which must succeed; returns what it prints."""
+
+    def run(*words: str) -> str:
+        done = run_here(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 def write_config(folder: Path, **given: object) -> Path:
@@ -49,7 +59,7 @@ def write_config(folder: Path, **given: object) -> Path:
     config = {
         "out": str(folder / "run"),
         "tasks": {"source": "my_source:load", "options": {"path": str(folder / "projects")}},
-        "sandbox": {"kind": "local", "unsafe": True},
+        "sandbox": WARM_SETTINGS,
         **given,
     }
     path = folder / "config.yaml"
@@ -62,14 +72,13 @@ def trajectories(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.needs("bubblewrap")
-def test_a_source_of_ones_own_is_listed_and_checked(examples: Path) -> None:
+def test_a_source_of_ones_own_is_listed_and_checked(examples: Path, gumshoe: Gumshoe) -> None:
     del examples
     assert "mine/one" in gumshoe("tasks", "list", "my_source:load", "-o", "path=projects")
-    gumshoe("tasks", "check", "my_source:load", "-o", "path=projects", "--sandbox", "bubblewrap")
+    gumshoe("tasks", "check", "my_source:load", "-o", "path=projects", *WARM_OPTIONS)
 
 
-def test_a_policy_of_ones_own_plays(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_of_ones_own_plays(examples: Path, gumshoe: Gumshoe, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = {"kind": "custom", "path": "my_policy:RunThenStop", "options": {"why": "because"}}
     config = write_config(examples, policy=policy, agent={"kind": "seeker"})
     monkeypatch.chdir("/")
@@ -80,12 +89,11 @@ def test_a_policy_of_ones_own_plays(examples: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_tool_of_ones_own_answers(examples: Path) -> None:
-    from gumshoe.env import DebugEnv, SandboxConfig
+    from gumshoe.env import DebugEnv
     from gumshoe.env.tasks import load_tasks
-    from gumshoe.records import ToolCall
 
     task, _ = load_tasks("my_source:load", path=str(examples / "projects"))[0]
-    env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=SandboxConfig(kind="local", unsafe=True), trusted=True)
+    env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=WARM, trusted=True)
     try:
         env.reset(seed=0)
         texts = [
@@ -97,7 +105,7 @@ def test_a_tool_of_ones_own_answers(examples: Path) -> None:
     assert "give a file" in texts[1]
 
 
-def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path) -> None:
+def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path, gumshoe: Gumshoe) -> None:
     script = examples / "script.jsonl"
     call = ToolCall(id="1", name="wc", arguments={"path": "calc.py"})
     turns = [
@@ -115,10 +123,9 @@ def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path) -> None
     assert len(trajectories(examples)) == 2
 
 
-def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path) -> None:
+def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path, run_here: Run) -> None:
     config = write_config(examples, policy={"kind": "teacher"}, agent={"tools": ["my_tols:wc", "submit"]})
-    argv = [Path(sys.executable).with_name("gumshoe"), "collect", str(config)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
+    done = run_here("collect", str(config))
     assert done.returncode == 2
     assert "No module named 'my_tols'" in done.stderr
     assert not (examples / "run").exists()
@@ -172,15 +179,8 @@ def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, 
         ({"kind": "custom", "path": "my_policy:RunThenStop", "options": {"nope": 1}}, "unexpected keyword argument"),
     ],
 )
-def test_what_is_no_policy_is_refused(examples: Path, policy: dict[str, object], expected: str) -> None:
-    config = write_config(examples, policy=policy)
-    done = subprocess.run(
-        [Path(sys.executable).with_name("gumshoe"), "collect", str(config)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+def test_what_is_no_policy_is_refused(examples: Path, run_here: Run, policy: dict[str, object], expected: str) -> None:
+    done = run_here("collect", str(write_config(examples, policy=policy)))
     assert done.returncode == 2
     assert expected in done.stderr
 
@@ -210,7 +210,7 @@ def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(
     assert "\n" not in str(caught.value)
 
 
-def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path) -> None:
+def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path, gumshoe: Gumshoe) -> None:
     config = write_config(examples)
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     settings["arms"] = [{"name": "mine", "policy": {"kind": "custom", "path": "my_policy:RunThenStop"}}]

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv
 
-from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
+from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL, make_local_env
+from support.sandboxes.sandbox_backends import WARM, make_local_env
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
 BUGGY = "def add(a, b):\n    return a - b\n"
@@ -40,7 +41,7 @@ def task(tmp_path: Path) -> Task:
 
 @pytest.fixture
 def env(task: Task) -> Iterator[DebugEnv]:
-    made = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    made = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True)
     yield made
     made.close()
 
@@ -53,7 +54,7 @@ FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
-    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=WARM, trusted=True)
     assert made.spec is not None
     assert not made.spec.nondeterministic, "check_env would leave its tests of determinism out"
     try:
@@ -74,7 +75,7 @@ def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: Deb
 
 
 def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
-    env = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True, eval_on_submit=False)
+    env = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, eval_on_submit=False)
     try:
         env.reset(seed=0)
         env.step(FIX)
@@ -96,31 +97,20 @@ def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: Debu
     assert (reward, terminated, truncated, info["stop"]) == (1.0, True, False, StopReason.SUBMITTED)
 
 
-def test_submitting_the_bug_is_not_rewarded(env: DebugEnv) -> None:
-    env.reset(seed=0)
-    assert env.step(call("submit"))[1] == 0.0
-
-
-def test_overwriting_the_tests_is_refused(env: DebugEnv) -> None:
+def test_overwriting_the_tests_is_refused_and_submitting_the_bug_is_not_rewarded(env: DebugEnv) -> None:
     env.reset(seed=0)
     observation, *_ = env.step(call("rewrite", path="test_calc.py", code="def test_add():\n    pass\n"))
     assert observation["failed"] == 1
     assert env.step(call("submit"))[1] == 0.0
 
 
-def test_every_reset_starts_from_the_bug_again(env: DebugEnv) -> None:
+def test_every_reset_starts_from_the_bug_again(env: DebugEnv, task: Task) -> None:
     env.reset(seed=0)
     env.step(FIX)
     env.reset(seed=0)
     assert env.patch() == ""
     assert env.workspace.read_text("calc.py") == BUGGY
-
-
-def test_the_repository_on_disk_is_never_touched(env: DebugEnv, task: Task) -> None:
-    env.reset(seed=0)
-    env.step(FIX)
-    assert task.workspace.path is not None
-    assert (Path(task.workspace.path) / "calc.py").read_text() == BUGGY
+    assert Path(str(task.workspace.path), "calc.py").read_text() == BUGGY
 
 
 def test_a_report_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:
@@ -141,7 +131,7 @@ def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
 def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
     """Ten calls for each turn that is allowed, unless configured otherwise."""
     limited = task.model_copy(update={"limits": limits})
-    env = DebugEnv(limited, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    env = DebugEnv(limited, tools=TOOLS, sandbox=WARM, trusted=True)
     try:
         env.reset(seed=0)
         for _ in range(9):
@@ -156,7 +146,7 @@ def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
 
 def test_the_wall_clock_limit_truncates(task: Task) -> None:
     hurried = task.model_copy(update={"limits": Limits(wall_s=0.001)})
-    env = DebugEnv(hurried, tools=TOOLS, sandbox=LOCAL, trusted=True)
+    env = DebugEnv(hurried, tools=TOOLS, sandbox=WARM, trusted=True)
     try:
         env.reset(seed=0)
         info = env.step(call("eval"))[4]
@@ -185,7 +175,7 @@ def test_what_is_no_action_is_told_to_the_agent(env: DebugEnv, action: object) -
 def test_samples_of_the_action_space_are_carried_out(env: DebugEnv) -> None:
     env.action_space.seed(0)
     env.reset(seed=0)
-    for _ in range(30):
+    for _ in range(20):
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             env.reset()
@@ -200,7 +190,7 @@ def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
 
 
 def test_rendering_shows_the_last_answer(task: Task) -> None:
-    env = DebugEnv(task, tools=TOOLS, sandbox=LOCAL, trusted=True, render_mode="ansi")
+    env = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, render_mode="ansi")
     try:
         env.reset(seed=0)
         assert env.render() == task.problem_statement
@@ -208,25 +198,20 @@ def test_rendering_shows_the_last_answer(task: Task) -> None:
         env.close()
 
 
-@pytest.mark.parametrize(
-    "vector", [SyncVectorEnv, functools.partial(AsyncVectorEnv, shared_memory=False, context="spawn")]
-)
-def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end(
-    vector: Callable[..., VectorEnv[Any, Any, Any]], task: Task
-) -> None:
-    envs = vector([functools.partial(make_local_env, task, TOOLS)] * 3)
+def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end(task: Task) -> None:
+    envs = AsyncVectorEnv([functools.partial(make_local_env, task, TOOLS)] * 2, shared_memory=False, context="spawn")
     try:
         observations, _ = envs.reset(seed=7)
-        assert observations["text"] == ("add(2, 3) is -1.",) * 3
-        envs.step([FIX, call("listdir"), FIX])
-        _, rewards, terminated, truncated, infos = envs.step([call("submit"), call("submit"), call("listdir")])
-        assert rewards.tolist() == [1.0, 0.0, 0.0]
-        assert terminated.tolist() == [True, True, False]
+        assert observations["text"] == ("add(2, 3) is -1.",) * 2
+        envs.step([FIX, FIX])
+        _, rewards, terminated, truncated, infos = envs.step([call("submit"), call("listdir")])
+        assert rewards.tolist() == [1.0, 0.0]
+        assert terminated.tolist() == [True, False]
         assert not truncated.any()
         assert infos["stop"][0] is StopReason.SUBMITTED
-        observations, _, terminated, _, _ = envs.step([call("listdir")] * 3)
+        observations, _, terminated, _, _ = envs.step([call("listdir")] * 2)
         assert observations["text"][0] == "add(2, 3) is -1."
-        assert "calc.py" in observations["text"][2]
+        assert "calc.py" in observations["text"][1]
         assert not terminated.any()
     finally:
         envs.close()
@@ -245,17 +230,6 @@ def test_a_test_run_before_an_edit_does_not_stand(env: DebugEnv) -> None:
     env.step(call("eval"))
     env.step(call("rewrite", path="calc.py", start=2, end=2, code="    return a * b"))
     assert env.step(call("submit"))[1] == 0.0
-
-
-def test_the_debugger_starts_where_pytest_loads_no_plugins(task: Task) -> None:
-    without = SandboxConfig(kind="local", unsafe=True, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-    env = DebugEnv(task, tools=["pdb"], sandbox=without, trusted=True)
-    try:
-        env.reset(seed=0)
-        observation, *_ = env.step(call("pdb", command="b calc.py:2\nc\np a, b"))
-        assert "(2, 3)" in observation["text"]
-    finally:
-        env.close()
 
 
 def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> None:
@@ -283,7 +257,7 @@ def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
 
 
 def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=LOCAL, trusted=True)) as env:
+    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=WARM, trusted=True)) as env:
         env.reset(seed=0)
         bug = env.snapshot()
         env.step(FIX)
@@ -295,7 +269,7 @@ def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None
 
 
 def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=LOCAL, trusted=True)) as env:
+    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=WARM, trusted=True)) as env:
         env.reset(seed=0)
         env.step(call("pdb", command="b calc.py:2\nc\n!seen = 1"))
         first = env.snapshot()
@@ -319,7 +293,7 @@ def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
 
 
 def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
-    small = LOCAL.model_copy(update={"patch_mb": 1})
+    small = WARM.model_copy(update={"patch_mb": 1, "pool": 0})
     with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:
         env.reset(seed=0)
         env.step(FIX)

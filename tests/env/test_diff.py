@@ -1,18 +1,23 @@
-"""Patches as data: applying them, and the lines that a gold patch touches."""
+"""Patches: `git apply` makes of them the content after, and so does a sandbox that has no git."""
 
 from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumshoe.env.diff import apply_patch, apply_to_folder, gold_lines, make_patch, reverse_patch
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import apply_patch, apply_to_folder, apply_to_sandbox, gold_lines, make_patch, reverse_patch
 from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
+from gumshoe.protocols import Sandbox
+from gumshoe.records import Task, WorkspaceSpec
 
 # Lines with what line splitting gets wrong: form feeds, carriage returns, separators, no newline at the end.
 PIECES = st.sampled_from(["a\n", "b\n", "a\r\n", "\n", "c\x0cd\n", "e\u2028f\n", "-- x\n", "++ y\n", "\\ z\n", " \n"])
@@ -175,3 +180,135 @@ def test_an_added_file_has_no_gold_lines() -> None:
 def test_a_patch_that_does_not_fit_is_refused(files: dict[str, str], patch: str, message: str) -> None:
     with pytest.raises(TaskError, match=message):
         apply_patch(files, patch)
+
+
+# --- made by us, applied by git
+
+Changes = dict[str, tuple[bytes | None, bytes | None]]
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "  x = 1", "\u00e9", "\r", "-- c", "+d"]), max_size=12)
+TEXT = st.builds(lambda lines, end: ("\n".join(lines) + end).encode(), LINES, st.sampled_from(["", "\n"]))
+BYTES = st.binary(max_size=300)
+CONTENT = st.none() | TEXT | BYTES
+NAMES = st.sampled_from(
+    [
+        "a.py",
+        "dir/b.py",
+        "with space.txt",
+        "caf\u00e9.py",
+        'quo"te',
+        "tab\there",
+        "back\\slash",
+        "new\nline",
+        "\udcff.bin",
+    ]
+)
+
+
+def apply(changes: Changes, patch: str) -> Changes:
+    """What `git apply` leaves, beside what it should."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        for path, (before, _) in changes.items():
+            if before is not None:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(before)
+        argv = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-"]
+        subprocess.run(argv, cwd=folder, input=patch.encode(), check=True, capture_output=True)
+        return {
+            path: (before, (folder / path).read_bytes() if (folder / path).exists() else None)
+            for path, (before, _) in changes.items()
+        }
+
+
+@settings(max_examples=60)
+@given(st.dictionaries(NAMES, st.tuples(CONTENT, CONTENT), min_size=1, max_size=4))
+def test_git_applies_what_we_write(changes: Changes) -> None:
+    patch = make_patch(changes)
+    if patch:
+        assert apply(changes, patch) == changes
+    else:
+        assert all(before == after for before, after in changes.values())
+
+
+def test_a_change_reads_as_git_writes_it() -> None:
+    before = b"one\ntwo\nthree\n"
+    assert make_patch({"f.py": (before, b"one\n2\nthree")}) == (
+        "diff --git a/f.py b/f.py\n"
+        "index 4cb29ea..a623a0b 100644\n"
+        "--- a/f.py\n"
+        "+++ b/f.py\n"
+        "@@ -1,3 +1,3 @@\n"
+        " one\n"
+        "-two\n"
+        "-three\n"
+        "+2\n"
+        "+three\n"
+        "\\ No newline at end of file\n"
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"text\n", b"\0binary", b"\xff"])
+def test_a_file_can_come_and_go(data: bytes) -> None:
+    came: Changes = {"f": (None, data)}
+    went: Changes = {"f": (data, None)}
+    assert "new file mode 100644" in make_patch(came)
+    assert "deleted file mode 100644" in make_patch(went)
+    assert apply(came, make_patch(came)) == came
+    assert apply(went, make_patch(went)) == went
+
+
+def test_nothing_changed() -> None:
+    assert make_patch({"a": (b"x", b"x"), "b": (None, None)}) == ""
+
+
+def test_a_patch_is_always_text() -> None:
+    make_patch({"a": (None, bytes(range(256)))}).encode("utf-8")
+
+
+# --- applied in a sandbox
+
+FILES = {"a b.py": b"one\r\ntwo\r\n", "gone.py": b"x\n", "gr\u00f6\u00dfe.bin": bytes(range(256))}
+
+
+@pytest.fixture(params=["with git", "without git"])
+def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
+    for path, data in FILES.items():
+        (tmp_path / path).write_bytes(data)
+    nothing = {} if request.param == "with git" else {"PATH": "/nowhere"}
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("true",),
+    )
+    with open_sandbox(task, SandboxConfig(kind="local", unsafe=True, env=nothing), trusted=True) as opened:
+        yield opened
+
+
+def test_every_kind_of_change_is_laid(sandbox: Sandbox) -> None:
+    after = {"a b.py": b"one\r\n2\r\n", "gone.py": None, "gr\u00f6\u00dfe.bin": b"\0\1", "new/c d.py": b"y\n"}
+    clean = sandbox.snapshot()
+    apply_to_sandbox(sandbox, make_patch({path: (FILES.get(path), now) for path, now in after.items()}), "calc", clean)
+    assert {entry.path for entry in sandbox.walk() if entry.kind == "file"} == {path for path in after if after[path]}
+    for path, data in after.items():
+        assert data is None or sandbox.read_file(path) == data
+    apply_to_sandbox(sandbox, "", "calc", clean)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        make_patch({"a b.py": (b"other\n", b"text\n")}),
+        make_patch({"missing.py": (b"other\n", b"text\n")}),
+        make_patch({"../out.py": (None, b"text\n")}),
+        "I could not find it.\n",
+    ],
+)
+def test_what_does_not_apply_names_the_task_and_changes_nothing(sandbox: Sandbox, patch: str) -> None:
+    clean = sandbox.snapshot()
+    with pytest.raises(TaskError, match="task calc: "):
+        apply_to_sandbox(sandbox, patch, "calc", clean)
+    assert sandbox.changes(clean) == {}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
 from gumshoe.tools.runs.interpreters import debug_argv
+from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
-CONFIG = SandboxConfig(kind="bubblewrap")
 CASES = {"casebook/ttl_cache", "casebook/event_sim", "casebook/delivery_import"}
 Open = Callable[..., Workspace]
 
@@ -42,7 +42,7 @@ def open_workspace(tmp_path: Path) -> Generator[Open]:
             workspace=WorkspaceSpec(path=str(tmp_path)),
             entrypoint=entrypoint or ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
         )
-        opened.append(Workspace(task, open_sandbox(task, CONFIG, trusted=True)))
+        opened.append(Workspace(task, open_sandbox(task, WARM, trusted=True)))
         return opened[-1]
 
     yield begin
@@ -53,7 +53,7 @@ def open_workspace(tmp_path: Path) -> Generator[Open]:
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_outcomes_of_the_casebook_are_equal_warm_and_cold(case: str) -> None:
     task = next(task for task, _ in load_tasks("casebook") if task.id == case)
-    with open_sandbox(task, CONFIG, trusted=True) as sandbox:
+    with open_sandbox(task, WARM, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
         cold, first, second = (workspace.run_tests(warm=warm) for warm in (False, True, True))
         assert (cold.result.warm, first.result.warm, second.result.warm) == (False, True, True)
@@ -106,26 +106,24 @@ def test_other_runners_and_scripts(open_workspace: Open) -> None:
     assert (script.exit_code, script.cold) == (2, "another test runner is loaded")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
+def test_the_server_checks_syntax_as_an_interpreter_does(open_workspace: Open) -> None:
+    workspace = open_workspace(test_it="def test_it(): pass\n")
+    sandbox = workspace.sandbox
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, "programs.syntax")
+    for text, problem in (
         (b"x = 1\n" * 50_000, ""),
         (b"def (", "SyntaxError"),
         (b"x = '\0'", "Error"),
         (b"# coding: none\n", "SyntaxError"),
         (b"(" * 5000 + b")" * 5000, "Error"),
         (b"", ""),
-    ],
-)
-def test_the_server_checks_syntax_as_an_interpreter_does(open_workspace: Open, text: bytes, problem: str) -> None:
-    workspace = open_workspace(test_it="def test_it(): pass\n")
-    sandbox = workspace.sandbox
-    argv = debug_argv(sandbox, workspace.debug_entrypoint, "programs.syntax")
-    cold, *warm = (sandbox.run(argv, input=text, warm=warm, timeout=20) for warm in (False, True, True))
-    assert [each.warm for each in (cold, *warm)] == [False, True, True]
-    assert {(each.exit_code, each.output) for each in (cold, *warm)} == {(0, cold.output)}
-    assert problem in cold.output
-    assert bool(problem) == bool(cold.output)
+    ):
+        cold, warm = (sandbox.run(argv, input=text, warm=warm, timeout=20) for warm in (False, True))
+        assert (cold.warm, warm.warm) == (False, True)
+        assert (cold.exit_code, cold.output) == (warm.exit_code, warm.output)
+        assert cold.exit_code == 0
+        assert problem in cold.output
+        assert bool(problem) == bool(cold.output)
     assert workspace.run_tests(warm=True).result.warm
 
 
@@ -135,15 +133,15 @@ def test_nothing_that_a_fork_starts_outlives_it_and_a_killed_server_is_replaced(
     assert workspace.run_tests(warm=True).result.warm
     find = "import glob, re\nfor each in glob.glob('/proc/[0-9]*/cmdline'):\n    text = open(each).read()\n"
     assert workspace.sandbox.run(["python", "-c", f"{find}    if 'sl' + 'eep' in text: print(text)"]).output == ""
-    kill = f"{find}    if 'gumshoe_' + 'server' in text: __import__('os').kill(int(each.split('/')[2]), 9)"
-    workspace.sandbox.run(["python", "-c", kill])
+    kill = f"{find}    if 'programs.' + 'server' in text: print(__import__('os').kill(int(each.split('/')[2]), 9))"
+    assert workspace.sandbox.run(["python", "-c", kill]).output == "None\n"
     assert workspace.run_tests(warm=True).passed
     assert workspace.run_tests(warm=True).result.warm
 
 
 def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
     task = open_workspace(test_it="def test_it():\n    n = 1\n    assert n == 2\n").task
-    env = DebugEnv(task, tools=("pdb", "eval"), sandbox=CONFIG, trusted=True)
+    env = DebugEnv(task, tools=("pdb", "eval"), sandbox=WARM, trusted=True)
 
     def call(name: str, **arguments: str) -> Observation:
         return env.step(ToolCall(id="1", name=name, arguments=arguments))[4]["observation"]  # type: ignore[arg-type]

@@ -11,11 +11,14 @@ from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Task, TestRun, WorkspaceSpec
+from support.sandboxes.sandbox_backends import WARM
 from support.sandboxes.warm_sandboxes import FIND_SERVERS, fill_pools, servers_in
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
-CONFIG = SandboxConfig(kind="bubblewrap", pool=1, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
+CONFIG = WARM.model_copy(update={"pool": 1})
+SANDBOXES = 2
+"""How many the pool has: the one that it is to keep, and one more since there are test servers."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +50,7 @@ def episode(task: Task, config: SandboxConfig = CONFIG) -> tuple[list[str], Test
     return before, run, after
 
 
-def test_the_next_episodes_server_waits_and_is_the_one_that_forks(tmp_path: Path) -> None:
+def test_the_next_episodes_server_waits_and_is_the_one_that_forks_or_is_replaced(tmp_path: Path) -> None:
     first = make_task(tmp_path / "first", part="N = 1\n", test_it="import part\ndef test_it(): assert part.N == 1\n")
     other = make_task(tmp_path / "other", part="N = 2\n", test_it="import part\ndef test_it(): assert part.N == 1\n")
     before, run, after = episode(first)
@@ -56,14 +59,15 @@ def test_the_next_episodes_server_waits_and_is_the_one_that_forks(tmp_path: Path
         before, run, after = episode(task)
         assert (run.passed, run.result.warm) == (passes, True)
         assert before == after != []
-
-
-def test_what_the_repository_brings_is_still_looked_at(tmp_path: Path) -> None:
-    episode(make_task(tmp_path / "plain", test_it="def test_it(): pass\n"))
-    before, run, _ = episode(make_task(tmp_path / "other", test_it="def test_it(): pass\n", pluggy=""))
+    before, run, _ = episode(make_task(tmp_path / "shadowing", test_it="def test_it(): pass\n", pluggy=""))
     assert before
     assert not run.result.warm
     assert "a module pluggy of its own" in str(run.result.cold)
+    strict = first.model_copy(update={"entrypoint": ("python", "-W", "error", "-m", "pytest", "-q")})
+    before, run, after = episode(strict)
+    assert (run.passed, run.result.warm) == (True, True)
+    assert before
+    assert set(after) - set(before)
 
 
 def test_where_the_repository_has_a_say_in_the_interpreters_start_a_fresh_one_runs(tmp_path: Path) -> None:
@@ -79,17 +83,6 @@ def test_where_the_repository_has_a_say_in_the_interpreters_start_a_fresh_one_ru
         assert why in str(run.result.cold)
 
 
-def test_another_kind_of_server_replaces_it(tmp_path: Path) -> None:
-    task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
-    episode(task)
-    strict = task.model_copy(update={"entrypoint": ("python", "-W", "error", "-m", "pytest", "-q")})
-    before, run, after = episode(strict)
-    assert run.passed
-    assert run.result.warm
-    assert before
-    assert set(after) - set(before)
-
-
 def played(task: Task, script: str) -> str:
     """What a script prints as a program of one episode."""
     with open_sandbox(task, CONFIG, trusted=True) as sandbox:
@@ -101,33 +94,29 @@ def played(task: Task, script: str) -> str:
 def waiting_servers(task: Task) -> set[str]:
     """The server of each of the sandboxes that wait, with the time of its start."""
     show = "print(open(each.replace('cmdline', 'stat')).read().rpartition(')')[2].split()[19], each.split('/')[2])"
-    found = {played(task, show) for _ in range(4)}
+    found = {played(task, show) for _ in range(SANDBOXES)}
     return {min(output.splitlines(), key=lambda line: int(line.split()[0])) for output in found if output}
 
 
-def test_a_server_outlives_the_episodes_that_leave_it_alone(tmp_path: Path) -> None:
+def test_a_server_outlives_the_episodes_that_leave_it_alone_and_one_that_was_stopped_is_replaced(
+    tmp_path: Path,
+) -> None:
     task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
-    for _ in range(3):
+    for _ in range(SANDBOXES):
         episode(task)
     known = waiting_servers(task)
     assert known
-    assert all(episode(task)[1].result.warm for _ in range(3))
+    assert all(episode(task)[1].result.warm for _ in range(SANDBOXES))
     assert waiting_servers(task) == known
-
-
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGSTOP"])
-def test_one_that_an_episode_has_stopped_is_replaced(tmp_path: Path, number: str) -> None:
-    task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
-    for _ in range(3):
-        episode(task)
-    known = waiting_servers(task)
-    attack = f"import os, signal; os.kill(int(each.split('/')[2]), signal.{number})"
-    for _ in range(3):
-        played(task, attack)
-    for _ in range(3):
-        _, run, _ = episode(task)
-        assert (run.passed, run.result.warm) == (True, True)
-    assert known.isdisjoint(waiting_servers(task))
+    for number in ("SIGKILL", "SIGSTOP"):
+        attack = f"import os, signal; os.kill(int(each.split('/')[2]), signal.{number})"
+        for _ in range(SANDBOXES):
+            played(task, attack)
+        for _ in range(SANDBOXES):
+            _, run, _ = episode(task)
+            assert (run.passed, run.result.warm) == (True, True)
+        stopped, known = known, waiting_servers(task)
+        assert stopped.isdisjoint(known)
 
 
 def test_what_an_episode_hides_below_the_server_does_not_outlive_it(tmp_path: Path) -> None:
@@ -143,31 +132,26 @@ def test_what_an_episode_hides_below_the_server_does_not_outlive_it(tmp_path: Pa
         "            pass\n"
     )
     task = make_task(tmp_path / "repo", test_it=leave)
-    for _ in range(4):
+    for _ in range(SANDBOXES):
         episode(task)
     seen = "import glob\nfor each in glob.glob('/proc/[0-9]*/cmdline'):\n    print(open(each).read())\n"
-    for _ in range(3):
+    for _ in range(SANDBOXES):
         with open_sandbox(task, CONFIG, trusted=True) as sandbox:
             assert "986" not in sandbox.run(["python", "-c", seen]).output
 
 
 def test_a_program_cannot_look_into_the_server(tmp_path: Path) -> None:
     task = make_task(tmp_path / "repo", test_it="def test_it(): pass\n")
-    for _ in range(3):
+    for _ in range(SANDBOXES):
         episode(task)
-    show = "print(open(each.replace('cmdline', 'stat')).read().rpartition(')')[2].split()[19], each.split('/')[2])"
-    oldest = min(played(task, show).splitlines(), key=lambda line: int(line.split()[0])).split()[1]
-    look = f"""
-    import ctypes
-    if each.split("/")[2] == "{oldest}":
+    look = """
+        import ctypes
+        number = each.split("/")[2]
         try:
-            open("/proc/{oldest}/mem", "rb")
+            open(f"/proc/{number}/mem", "rb")
         except OSError as error:
             print("memory", error.errno)
         ptrace = ctypes.CDLL(None, use_errno=True).ptrace
-        print("trace", ptrace(16, {oldest}, None, None), ctypes.get_errno())
+        print("trace", ptrace(16, int(number), None, None), ctypes.get_errno())
 """
-    outputs = [played(task, look.strip()) for _ in range(2)]
-    shown = "".join(outputs)
-    assert "memory 13" in shown
-    assert "trace -1 1" in shown
+    assert played(task, look.strip()).splitlines() == ["memory 13", "trace -1 1"]

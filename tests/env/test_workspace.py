@@ -11,7 +11,9 @@ from gumshoe.env import Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError, ToolFailure
 from gumshoe.records import Limits, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 FILES: dict[str, str | None] = {
     ".debugignore": "secret/\n*.key\n",
@@ -39,7 +41,7 @@ def make_task(folder: Path, **changes: object) -> Task:
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Generator[WardenSandbox]:
-    with open_sandbox(make_task(tmp_path), LOCAL, trusted=True) as sandbox:
+    with open_sandbox(make_task(tmp_path), WARM, trusted=True) as sandbox:
         yield sandbox
 
 
@@ -142,7 +144,7 @@ def test_outcomes_up_to_the_timeout_are_kept(sandbox: WardenSandbox, tmp_path: P
         "tests/test_slow.py", b"import time\ndef test_a(): pass\ndef test_b(): time.sleep(60)\n", inside=True
     )
     task = make_task(tmp_path, entrypoint=("python", "-m", "pytest", "tests/test_slow.py"))
-    run = Workspace(task, sandbox).run_tests(timeout=6)
+    run = Workspace(task, sandbox).run_tests(timeout=4)
     assert run.result.timed_out
     assert not run.passed
     assert [outcome.id for outcome in run.outcomes] == ["tests/test_slow.py::test_a"]

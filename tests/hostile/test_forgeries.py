@@ -102,7 +102,7 @@ def programs() -> dict[str, tuple[str, str]]:
 
 PROGRAMS: Final = {name: each for name, each in programs().items() if each[0] in RUNNERS}
 GATED: Final = {name: shop for name, (runner, shop) in programs().items() if runner == "gate"}
-CONTAINED: Final = list(PROGRAMS)[::4]
+CONTAINED: Final = list(PROGRAMS)[::16]
 """What runs in containers, too."""
 
 

@@ -1,4 +1,4 @@
-"""What programs in a sandbox cannot do to the processes that start, limit and serve them."""
+"""What programs in a sandbox cannot do to the processes that start, limit and serve them, and report to the host."""
 
 from __future__ import annotations
 
@@ -110,3 +110,96 @@ def test_a_stopped_launcher_does_not_stop_the_next_episode(pooled: SandboxConfig
             assert sandbox.run(PYTEST, warm=True, timeout=60).exit_code == 0
             assert time.monotonic() - began < SOON_S
             sandbox.run(["python3", "-c", OTHERS + STOP + "os._exit(0)"], timeout=2)
+
+
+# Looks for a process that can be traced although it is, or still is a copy of, the warden or the launcher, by the words
+# of its command line. They are read last: what is a copy then was one when its memory was opened.
+HUNTER = r"""
+import os, sys, time
+end = time.monotonic() + float(sys.argv[1])
+me, seen = os.getpid(), set()
+print("up", flush=True)
+while time.monotonic() < end:
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == me:
+            continue
+        try:
+            os.close(os.open("/proc/%s/mem" % name, os.O_RDWR))
+            held = [os.readlink("/proc/%s/fd/%s" % (name, number)) for number in os.listdir("/proc/%s/fd" % name)]
+            with open("/proc/%s/cmdline" % name, "rb") as stream:
+                words = stream.read()
+            if b"setraw" in words or b"launcher" in words:
+                seen.add("memory of " + words.split(b"\0")[0].decode())
+                seen.update("descriptor " + one for one in held)
+        except OSError:
+            continue
+print(sorted(seen))
+"""
+
+
+def test_no_copy_of_the_warden_can_be_traced_while_programs_start(cell: WardenSandbox) -> None:
+    hunter = cell.open_session(["python3", "-c", HUNTER, "6"])
+    hunter.read_until("up\n", 60)
+    for _ in range(150):
+        cell.run(["true"])
+    assert hunter.wait_message(60).output == "[]\n"
+
+
+# --- the control channel of a debugger or a shell
+
+# Answers the one request that comes; what stands for JUNK is written to the channel before.
+PROGRAM = r"""
+import json, os, sys, time
+control = int(os.environ["GUMSHOE_CONTROL"])
+request = json.loads(os.read(control, 65536).decode())
+nonce = json.dumps(request["nonce"]).encode()
+def write(data):
+    while data:
+        data = data[os.write(control, data):]
+JUNK
+write(b'{"nonce": ' + nonce + b', "true": 1}\n')
+"""
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [
+        r"write(b'\xff\xfe\n' + b'[' * 100000 + b'\n[]\n7\nnull\n')",
+        r"write(b'{\"id\": 1, \"interim\": 1}\n{\"nonce\": \"0\"}\n{\"nonce\": 1}\n' * 1000)",
+        r"write(b'{\"nonce\": ' + nonce + b', \"a\": ' + b'[' * 100000 + b']' * 100000 + b'}\n')",
+        r"write(b'{\"nonce\": ' + nonce + b', \"a\": ' + b'9' * 100000 + b'}\n')",
+        r"write(b'{\"nonce\": ' + nonce + b', \"a\": NaN}\n')",
+    ],
+)
+def test_what_is_no_answer_within_bounds_is_dropped(cell: WardenSandbox, junk: str) -> None:
+    session = cell.open_session(["python3", "-c", PROGRAM.replace("JUNK", junk)])
+    assert session.request({"op": "x"}, 60).message == {"true": 1}
+    session.close()
+
+
+def test_an_answer_before_the_request_was_read_is_dropped(cell: WardenSandbox) -> None:
+    forged = 'import os; os.write(int(os.environ["GUMSHOE_CONTROL"]), b\'{"id": 1, "op": "x", "forged": 1}\\n\')\n'
+    session = cell.open_session(["python3", "-c", forged + PROGRAM.replace("JUNK", "")])
+    assert session.wait_message(1).timed_out
+    assert session.request({"op": "x"}, 60).message == {"true": 1}
+    session.close()
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        r"while True: write(b'{\"nonce\": ' + nonce + b', \"interim\": true}\n')",
+        r"while True: write(b'{\"id\": 1}\n' * 5000)",
+        r"while True: write(b'x' * 65536)",
+        r"while True: print('x' * 65536); write(b'[]\n')",
+    ],
+)
+def test_one_deadline_holds_however_much_comes(cell: WardenSandbox, flood: str) -> None:
+    session = cell.open_session(["python3", "-c", PROGRAM.replace("JUNK", flood)])
+    began = time.monotonic()
+    reply = session.request({"op": "x"}, 2)
+    assert reply.message is None
+    assert reply.timed_out or reply.exit_code == 1  # its channel was closed
+    assert time.monotonic() - began < 30
+    assert len(reply.interim) <= 16
+    session.close()

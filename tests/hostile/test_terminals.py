@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pexpect
@@ -17,7 +20,7 @@ HOSTILE = "a\x1b]0;title\x07\x1b[2J\x1b[31mb\x9b2Jc\u202ed\u2066e\x08f\rg\x7f[bo
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 RICH = re.compile(r"\x1b\[[0-9;]*[mAK]|\x1b\[\?25[lh]|\r")
 """Colors and the moves of the cursor, which Rich makes on a terminal."""
-LIMIT_S = 200
+LIMIT_S = 400
 
 SOURCE = f"""
 from pathlib import Path
@@ -79,8 +82,24 @@ COMMANDS = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+ALL_COMMANDS = """
+import json, os, sys
+from gumshoe.cli import main
+for number, words in enumerate(json.load(open(sys.argv[1]))):
+    print(f"{sys.argv[2]} {number}", flush=True)
+    try:
+        code = main(words)
+    except SystemExit as leaving:
+        code = leaving.code
+    print(f"{sys.argv[2]} exit {code or 0}", flush=True)
+"""
+MARK = "=====command====="
+"""What separates the commands, which all run in one process, in what it prints."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    tmp_path = tmp_path_factory.mktemp("hostile")
     project = tmp_path / "project"
     project.mkdir()
     (project / "calc.py").write_text("def double(x):\n    return x + 2\n")
@@ -92,28 +111,46 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_control_character_is_printed(folder: Path, name: str) -> None:
-    argv = [sys.executable, "-m", "gumshoe", *COMMANDS[name]]
+def each(printed: str, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """The name of each command, its exit code and what it printed."""
+    parts = re.split(rf"{MARK} \d+\r?\n", printed)[1:]
+    for name, part in zip(names, parts, strict=True):
+        text, _, code = part.partition(f"{MARK} exit ")
+        yield name, int(code.split()[0]), text
+
+
+def argv(folder: Path, names: Sequence[str]) -> list[str]:
+    (folder / "commands.json").write_text(json.dumps([COMMANDS[name] for name in names]))
+    return [sys.executable, "-c", ALL_COMMANDS, "commands.json", MARK]
+
+
+def test_no_control_character_is_printed(folder: Path) -> None:
     typed = "listdir\nview test_calc.py\neval\nbash cat data*\npdb c\n" + HOSTILE + "\nquit\n"
     done = subprocess.run(
-        argv, cwd=folder, input=typed.encode(), capture_output=True, env=WIDE, timeout=LIMIT_S, check=False
+        argv(folder, list(COMMANDS)),
+        cwd=folder,
+        input=typed.encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=WIDE,
+        timeout=LIMIT_S,
+        check=False,
     )
-    printed = (done.stdout + done.stderr).decode("utf-8")
-    assert done.returncode in (0, 1, 2), printed
-    assert "Traceback (most recent call last)" not in printed
-    assert CONTROLS.search(printed) is None, CONTROLS.findall(printed)
-    if name != "debug":
-        assert "[bold]h[/]" in printed
+    for name, code, printed in each(done.stdout.decode("utf-8"), list(COMMANDS)):
+        assert code in (0, 1, 2), (name, printed)
+        assert "Traceback (most recent call last)" not in printed, (name, printed)
+        assert CONTROLS.search(printed) is None, (name, CONTROLS.findall(printed))
+        assert "[bold]h[/]" in printed or name == "debug", (name, printed)
 
 
-@pytest.mark.parametrize("name", ["list", "check", "collect", "debug", "eval"])
-def test_on_a_terminal_there_are_only_our_own_colors_and_moves(folder: Path, name: str) -> None:
-    child = pexpect.spawn(
-        sys.executable, ["-m", "gumshoe", *COMMANDS[name]], cwd=str(folder), encoding="utf-8", timeout=LIMIT_S
-    )
+def test_on_a_terminal_there_are_only_our_own_colors_and_moves(folder: Path) -> None:
+    names = ["list", "check", "collect", "debug", "eval"]
+    shutil.rmtree(folder / "runs", ignore_errors=True)
+    program, *words = argv(folder, names)
+    child = pexpect.spawn(program, words, cwd=str(folder), encoding="utf-8", timeout=LIMIT_S)
     child.expect(pexpect.EOF)
     child.close()
-    printed = RICH.sub("", child.before or "")
-    assert child.exitstatus in (0, 1), printed
-    assert CONTROLS.search(printed) is None, CONTROLS.findall(printed)
+    for name, code, printed in each(child.before or "", names):
+        plain = RICH.sub("", printed)
+        assert code in (0, 1), (name, plain)
+        assert CONTROLS.search(plain) is None, (name, CONTROLS.findall(plain))

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+
+from support.collect.small_trajectories import trajectory
+from support.eval.view_samples import write_run
 
 for package in ("fastapi", "mcp", "openenv", "starlette"):
     pytest.importorskip(package, reason="needs the extras mcp, openenv and view")
@@ -62,15 +65,20 @@ def command(name: str, folder: Path, *options: str) -> Generator[str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("repository")
     (folder / "test_one.py").write_text("def test_one():\n    assert False\n")
-    argv = [sys.executable, "-m", "gumshoe", "collect", "collect/demo", "-p", f"out={folder / 'run'}", *BUBBLEWRAP]
-    subprocess.run([*argv, "-p", "tasks.limit=1"], check=True, capture_output=True, timeout=LIMIT_S)
+    write_run(folder / "run", [trajectory()])
     return folder
 
 
-@pytest.fixture(scope="module", params=list(COMMANDS))
-def server(request: pytest.FixtureRequest, folder: Path) -> Generator[tuple[str, str]]:
-    with command(request.param, folder) as address:
-        yield request.param, address
+@pytest.fixture(scope="module")
+def servers(folder: Path) -> Generator[Mapping[str, str]]:
+    """The address of each command's server."""
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(command(name, folder)) for name in COMMANDS}
+
+
+@pytest.fixture(params=list(COMMANDS))
+def server(request: pytest.FixtureRequest, servers: Mapping[str, str]) -> tuple[str, str]:
+    return request.param, servers[request.param]
 
 
 def status(address: str, path: str, headers: Mapping[str, str], method: str = "GET") -> int:
@@ -104,18 +112,13 @@ def test_programs_and_its_own_pages_are_answered(server: tuple[str, str]) -> Non
         assert status(address, PATHS[name], headers) not in (401, 403, 421)
 
 
-@pytest.fixture(scope="module")
-def openenv(folder: Path) -> Generator[str]:
-    with command("openenv", folder) as address:
-        yield address
-
-
 @pytest.mark.parametrize("page", PAGES)
-def test_a_websocket_of_a_page_from_elsewhere_is_refused(openenv: str, page: str) -> None:
-    assert status(openenv, "/ws", {**UPGRADE, **PAGES[page]}) == (421 if "host" in PAGES[page] else 403)
+def test_a_websocket_of_a_page_from_elsewhere_is_refused(servers: Mapping[str, str], page: str) -> None:
+    assert status(servers["openenv"], "/ws", {**UPGRADE, **PAGES[page]}) == (421 if "host" in PAGES[page] else 403)
 
 
-def test_a_websocket_of_a_program_is_answered(openenv: str) -> None:
+def test_a_websocket_of_a_program_is_answered(servers: Mapping[str, str]) -> None:
+    openenv = servers["openenv"]
     assert status(openenv, "/ws", UPGRADE) == 101
     assert status(openenv, "/ws", {**UPGRADE, "origin": f"http://{openenv}"}) == 101
 

@@ -193,6 +193,10 @@ def trajectories() -> st.SearchStrategy[Trajectory]:
     )
 
 
+def runs() -> st.SearchStrategy[records.ExecResult]:
+    return st.builds(records.ExecResult, exit_code=st.none() | st.integers(-64, 255), output=TEXT, duration_s=SECONDS)
+
+
 STRATEGIES: dict[type[BaseModel], st.SearchStrategy[Any]] = {
     Completion: completions(),
     ContextPack: packs(),
@@ -209,9 +213,7 @@ STRATEGIES: dict[type[BaseModel], st.SearchStrategy[Any]] = {
     records.DebugFrame: frames(),
     records.Fact: facts(),
     records.Edit: st.builds(records.Edit, path=TEXT, before=st.none() | TEXT, after=st.none() | TEXT),
-    records.ExecResult: st.builds(
-        records.ExecResult, exit_code=st.none() | st.integers(-64, 255), output=TEXT, duration_s=SECONDS
-    ),
+    records.ExecResult: runs(),
     records.Limits: st.builds(
         records.Limits,
         steps=st.integers(1, 1000),
@@ -230,6 +232,7 @@ STRATEGIES: dict[type[BaseModel], st.SearchStrategy[Any]] = {
         pass_to_pass=some(TEXT),
     ),
     records.TaskRef: task_refs(),
+    records.TestRun: st.builds(records.TestRun, result=runs()),
 }
 ALL_RECORDS = [
     value

@@ -13,7 +13,7 @@ from gumshoe.env.sandboxes.connection.link import Link
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.forked import ForkedBackend
-from support.sandboxes.sandbox_backends import BACKENDS
+from support.sandboxes.sandbox_backends import ISOLATED
 
 FILES = {
     "app.py": "def double(n):\n    return n + n\n",
@@ -46,16 +46,16 @@ def task(project: Path) -> Task:
     )
 
 
-@pytest.fixture(scope="module", params=[*BACKENDS, "forked"])
+@pytest.fixture(scope="module", params=[*ISOLATED, "forked"])
 def shared(request: pytest.FixtureRequest, task: Task) -> Generator[WardenSandbox]:
-    """One sandbox for the tests of a module."""
-    kind = "local" if request.param == "forked" else request.param
-    config = SandboxConfig(kind=kind, unsafe=True, pids=128, disk_mb=64)
+    """One sandbox for the tests of a module; the forked one is the local one, as coverage can see it."""
     if request.param == "forked":
+        config = SandboxConfig(kind="local", unsafe=True, pids=128, disk_mb=64)
         with WardenSandbox(Link(ForkedBackend(config), 1 << 18)) as sandbox:
             stage(sandbox, task, config)
             yield sandbox
     else:
+        config = SandboxConfig(kind=request.param, pids=128, disk_mb=64)
         with open_sandbox(task, config, trusted=True) as sandbox:
             yield sandbox
 

@@ -1,4 +1,4 @@
-"""Which `bwrap` is used, and what is said where the kernel does not let it make namespaces."""
+"""Which `bwrap` is used, what its sandboxes see of installed packages, and what is said where the kernel refuses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
+from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
+from gumshoe.errors import ConfigError
 
 FIND = "from gumshoe.env.sandboxes.host.bwrap import find_bwrap; print(find_bwrap().path)"
 RUN = """
@@ -115,3 +117,38 @@ def test_a_kernel_that_allows_no_user_namespaces() -> None:
         pytest.skip(f"no user namespace can be made here: {tried.stderr.strip()}")
     why = run_python(WHY, os.environ["PATH"], *unshare, "sh", "-c", limit, "sh")
     assert why.startswith("user.max_user_namespaces is 0 on this machine: `sudo sysctl user.max_user_namespaces=")
+
+
+# --- installed packages
+
+
+def test_a_copy_that_a_library_brings_for_itself_does_not_replace_the_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ("pytest",)
+    installed = distribution_paths(wanted)
+    assert any(path.endswith("/site-packages/pluggy") for path in installed)
+    copy = tmp_path / "pluggy-0.1.dist-info"
+    copy.mkdir()
+    (copy / "METADATA").write_text("Metadata-Version: 2.1\nName: pluggy\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    distribution_paths.cache_clear()
+    assert distribution_paths(wanted) == installed
+
+
+@pytest.mark.parametrize("name", ["no-such-package", "pytest>=8", ""])
+def test_a_package_that_is_not_installed_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}' is not installed"):
+        distribution_paths(("pytest", name))
+
+
+def test_what_a_package_would_require_elsewhere_need_not_be_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "site-packages" / "made-1.dist-info"
+    made.mkdir(parents=True)
+    requires = 'Requires-Dist: no-such-package; sys_platform == "win32"\nRequires-Dist: Py_Test\n'
+    (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: made\nVersion: 1\n{requires}")
+    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    distribution_paths.cache_clear()
+    assert distribution_paths(("made",)) == ()

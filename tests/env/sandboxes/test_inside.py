@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,11 +19,8 @@ from hypothesis import strategies as st
 
 from gumshoe.env.inside.warden import state, system
 from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
-from gumshoe.env.inside.warden.files import Files, Ignore, grep
-from gumshoe.env.inside.warden.jobs import Job, Launcher
-from gumshoe.env.inside.warden.running import BoundedBuffer, ProgramRun, Scanner
+from gumshoe.env.inside.warden.running import BoundedBuffer, Scanner
 from gumshoe.env.inside.warden.sessions import read_object
-from gumshoe.env.sandboxes.connection.channel import package_files
 from gumshoe.env.sandboxes.connection.replies import text_of
 
 
@@ -121,37 +116,6 @@ def test_children_are_found_with_and_without_the_kernels_lists(monkeypatch: pyte
     assert system.children(child.pid) == []
 
 
-def comes_true(condition: Callable[[], bool], within_s: float = 20.0) -> bool:
-    deadline = time.monotonic() + within_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
-def test_the_launcher_starts_programs_and_nothing_of_them_is_left() -> None:
-    launcher = Launcher(package_files())
-    silent = SimpleNamespace(source=os.pipe()[0])
-    replies: list[tuple[Any, ...]] = []
-    for script, timeout in (("echo out; (setsid sleep 61 &); exit 3", 30), ("echo start; sleep 62", 3)):
-        launch = {"argv": ["sh", "-c", script], "cwd": "/", "env": dict(os.environ), "limits": {}, "terminal": False}
-
-        def start(stdin: int, stdout: int, launch: Any = launch) -> Job:
-            return Job(launcher, launch, stdin, stdout)
-
-        run = ProgramRun(start, None, 1000)
-        reply: Any = run.finish(timeout, silent)
-        replies.append((reply["exit_code"], reply["timed_out"], text_of(reply["output"])[0]))
-        assert run.job.supervisor is not None
-        # Its pipes are closed before the kernel has taken it off the list of children.
-        assert comes_true(lambda job=run.job: job.supervisor not in system.children(launcher.pid))
-    assert replies == [(3, False, "out\n"), (None, True, "start\n")]
-    assert comes_true(lambda: not system.descendants(launcher.pid))
-    assert launcher.alive
-    launcher.close()
-    launcher.close()
-    assert not launcher.alive
-
-
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
 def test_a_message_is_read_as_it_was_written_or_not_at_all(value: Any) -> None:
     read: Any = read_object(json.dumps({"value": value}).encode(), 1 << 20)
@@ -174,14 +138,6 @@ def test_what_is_no_object_within_bounds_is_not_read(line: bytes) -> None:
 
 def test_half_a_surrogate_pair_is_replaced() -> None:
     assert read_object(b'{"\\ud800": ["\\udfff"]}', 100) == {"?": ["?"]}
-
-
-def test_a_search_takes_no_longer_than_it_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gumshoe.env.inside.warden.files.TIME_LIMIT_S", 0.2)
-    (tmp_path / "long").write_text("a" * 5000 + "!")
-    with pytest.raises(TimeoutError, match="longer than"):
-        grep(Files(str(tmp_path)), "(a+)+$", ".", Ignore([]), 10, True)
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 OLD_PYTHONS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3")) + [

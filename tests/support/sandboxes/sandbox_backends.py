@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,18 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Task
 
-__all__ = ["BACKENDS", "CONTAINERS", "ISOLATED", "LOCAL", "LOCAL_SETTINGS", "NO_PLUGINS", "WARM", "make_local_env"]
+__all__ = [
+    "BACKENDS",
+    "CONTAINERS",
+    "ISOLATED",
+    "LOCAL",
+    "LOCAL_SETTINGS",
+    "NO_PLUGINS",
+    "WARM",
+    "WARM_OPTIONS",
+    "WARM_SETTINGS",
+    "make_local_env",
+]
 
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
@@ -27,6 +39,9 @@ LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "en
 """The same as it stands in config files."""
 WARM = SandboxConfig(kind="bubblewrap", pool=2, env=NO_PLUGINS)
 """For tests that reach many verdicts: one takes a fourth of the processor time that it takes in a local sandbox."""
+WARM_SETTINGS: dict[str, Any] = WARM.model_dump(include={"kind", "pool", "env"})
+WARM_OPTIONS = ("--sandbox", WARM.kind, "-p", f"pool={WARM.pool}", "-p", f"env={json.dumps(WARM.env)}")
+"""The same for `gumshoe tasks check`, which takes settings of the sandbox."""
 
 
 def make_local_env(task: Task, tools: Sequence[str]) -> DebugEnv:

@@ -1,15 +1,11 @@
 """What hostile programs cannot do, one property a test. After each attack the sandbox still works.
 
-The local sandbox does not isolate and is not in this suite, but for what it does promise.
+The local sandbox does not isolate and is not in this suite.
 """
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -18,18 +14,6 @@ from gumshoe.env import SandboxConfig, Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError, ToolFailure
 from gumshoe.records import ExecResult, Task
-from support.sandboxes.sandbox_backends import ISOLATED
-
-LIMITS = SandboxConfig(memory_mb=256, pids=64, disk_mb=32)
-
-
-@pytest.fixture(params=ISOLATED)
-def cell(request: pytest.FixtureRequest, task: Task) -> Generator[WardenSandbox]:
-    """A fresh sandbox, in which nothing is trusted."""
-    with open_sandbox(task, LIMITS.model_copy(update={"kind": request.param}), trusted=False) as sandbox:
-        yield sandbox
-        if not sandbox.closed:
-            assert sandbox.run(["echo", "alive"], timeout=60).output == "alive\n"
 
 
 def python(cell: WardenSandbox, code: str, timeout: float = 60) -> ExecResult:
@@ -79,9 +63,11 @@ def test_nothing_can_be_written_elsewhere(cell: WardenSandbox) -> None:
 
 
 @pytest.mark.needs("docker")
-def test_a_disk_that_can_be_written_is_watched(task: Task) -> None:
-    setup = task.model_copy(update={"setup": (("sh", "-c", "echo > /installed"),)})
-    with open_sandbox(setup, LIMITS.model_copy(update={"kind": "docker"}), trusted=False) as sandbox:
+def test_a_disk_that_can_be_written_is_watched(small_task: Task) -> None:
+    setup = small_task.model_copy(update={"setup": (("sh", "-c", "echo > /installed"),)})
+    with open_sandbox(
+        setup, SandboxConfig(kind="docker", memory_mb=256, pids=64, disk_mb=32), trusted=False
+    ) as sandbox:
         assert shell(sandbox, "head -c 20000000 /dev/zero > /var/tmp/some; sleep 2.5").exit_code == 0
         session = sandbox.open_session(["sh", "-c", "head -c 20000000 /dev/zero > /var/tmp/more; sleep 200"])
         with pytest.raises(SandboxError, match="more than its 32 MB of disk"):
@@ -98,8 +84,8 @@ def test_endless_output_is_cut(cell: WardenSandbox) -> None:
     assert len(result.output) < 300_000
 
 
-def test_a_link_out_of_the_workspace_leads_nowhere(cell: WardenSandbox, task: Task) -> None:
-    workspace = Workspace(task, cell)
+def test_a_link_out_of_the_workspace_leads_nowhere(cell: WardenSandbox, small_task: Task) -> None:
+    workspace = Workspace(small_task, cell)
     shell(cell, "ln -s /etc/passwd passwd; ln -s / top; mkdir sub; ln -s ../../etc sub/etc")
     for path in ("passwd", "top/etc/passwd", "sub/etc/passwd"):
         with pytest.raises(ToolFailure, match="leads out"):
@@ -160,7 +146,7 @@ def test_killing_everything_in_sight(cell: WardenSandbox) -> None:
 
 
 def test_what_comes_after_a_program_that_killed_everything_is_started(cell: WardenSandbox) -> None:
-    for _ in range(20):
+    for _ in range(5):
         shell(cell, "kill -9 -1")
         assert cell.run(["echo", "next"]).output == "next\n"
 
@@ -197,8 +183,8 @@ def test_there_are_no_new_privileges(cell: WardenSandbox) -> None:
     assert shell(cell, "mount -t tmpfs none /mnt").exit_code != 0
 
 
-def test_deleting_the_workspace(cell: WardenSandbox, task: Task) -> None:
-    workspace = Workspace(task, cell)
+def test_deleting_the_workspace(cell: WardenSandbox, small_task: Task) -> None:
+    workspace = Workspace(small_task, cell)
     shell(cell, "rm -rf /workspace /workspace/* /tmp/* /gumshoe/state/support")
     assert workspace.list() == []
     assert not workspace.run_tests().passed
@@ -214,59 +200,27 @@ def test_raw_terminal_escapes_and_forged_answers(cell: WardenSandbox) -> None:
     session.close()
 
 
-def test_a_test_file_that_overwrites_itself_does_not_pass(cell: WardenSandbox, task: Task) -> None:
-    guarded = task.model_copy(update={"readonly": ("test_*.py",)})
+def test_a_test_file_that_overwrites_itself_does_not_pass(cell: WardenSandbox, small_task: Task) -> None:
+    guarded = small_task.model_copy(update={"readonly": ("/tests/",)})
     cell.write_file("app.py", b"def double(n):\n    return 0\n")
     workspace = Workspace(guarded, cell)
     assert not workspace.run_tests().passed
     shell(
         cell,
-        "echo 'def test_double(): pass' > test_app.py; rm -rf /gumshoe/state/support; touch /gumshoe/state/support",
+        "echo 'def test_double(): pass' > tests/test_app.py; "
+        "rm -rf /gumshoe/state/support; touch /gumshoe/state/support",
     )
     run = workspace.run_tests()
     assert not run.passed
     assert [outcome.outcome for outcome in run.outcomes] == ["failed"]
     with pytest.raises(ToolFailure, match="read-only"):
-        workspace.write_text("test_app.py", "")
+        workspace.write_text("tests/test_app.py", "")
     assert workspace.patch() == ""
 
 
-def test_a_test_that_replaces_read_only_files_while_it_runs(cell: WardenSandbox, task: Task) -> None:
-    guarded = task.model_copy(update={"readonly": ("test_*.py",)})
-    cell.write_file("app.py", b"import os\nos.system('echo > test_app.py')\ndef double(n):\n    return 0\n")
+def test_a_test_that_replaces_read_only_files_while_it_runs(cell: WardenSandbox, small_task: Task) -> None:
+    guarded = small_task.model_copy(update={"readonly": ("/tests/",)})
+    cell.write_file("app.py", b"import os\nos.system('echo > tests/test_app.py')\ndef double(n):\n    return 0\n")
     workspace = Workspace(guarded, cell)
     assert not workspace.run_tests().passed
     assert not workspace.run_tests().passed
-
-
-def test_a_search_that_never_ends_is_given_up(cell: WardenSandbox, task: Task) -> None:
-    cell.write_file("long.txt", b"a" * 5000 + b"!")
-    with pytest.raises(ToolFailure, match="longer than"):
-        Workspace(task, cell).grep("(a+)+$", "long.txt")
-
-
-# In a process of its own, where nothing else opens descriptors meanwhile.
-OPEN_AND_CLOSE = """\
-import os, sys
-from pathlib import Path
-from gumshoe.env import SandboxConfig, open_sandbox
-from gumshoe.records import Task
-
-def descriptors():
-    return {path.name for path in Path("/proc/self/fd").iterdir()}
-
-task = Task.model_validate_json(sys.argv[1])
-before = descriptors()
-with open_sandbox(task, SandboxConfig(kind=sys.argv[2], unsafe=True), trusted=True) as sandbox:
-    sandbox.open_session(["sleep", "876"])
-print(sorted(descriptors() - before) if sys.argv[2] == "local" else [])
-"""
-
-
-@pytest.mark.parametrize("kind", ["local", *ISOLATED])
-def test_nothing_is_left_on_the_host(kind: str, task: Task, tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", OPEN_AND_CLOSE, task.model_dump_json(), kind]
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "[]\n", done.stderr
-    assert list(tmp_path.iterdir()) == []

@@ -202,14 +202,14 @@ def test_a_bug_that_never_ends_is_proven_by_its_repair(quixbugs: Path) -> None:
     file = quixbugs / "python_programs" / "half.py"
     file.write_text(file.read_text().replace("return n // 3", "while n: __import__('time').sleep(1)"))
     ((task, oracle),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
-    task = task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": 5.0})})
+    task = task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": 3.0})})
     assert check_task(task, oracle, WARM).problems == ()
     useless = oracle.model_copy(
         update={
             "gold_patch": oracle.gold_patch.replace("+    return n // 2", "+    while n: __import__('time').sleep(1)")
         }
     )
-    assert "with the gold patch the tests run for more than 5 s" in check_task(task, useless, WARM).problems
+    assert "with the gold patch the tests run for more than 3 s" in check_task(task, useless, WARM).problems
 
 
 def test_a_check_names_no_answer(quixbugs: Path) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
+from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.diff import make_patch
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.verifier import VerifierAhead, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
+from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -33,14 +32,7 @@ def test_none():
     assert double(0) == 0
 """
 GOLD = make_patch({"shop.py": (BUGGY, CLEAN)})
-QUIET = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-WARM = SandboxConfig(kind="bubblewrap", pool=1, env=QUIET)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def pools() -> Generator[None]:
-    yield
-    close_pools()
+WRONG = make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"3 * n\n"))})
 
 
 @pytest.fixture
@@ -69,19 +61,20 @@ def namespace(output: str) -> str:
     return next(word for word in output.split() if word.startswith("pid:"))
 
 
-@pytest.mark.parametrize("oracle", [ORACLE, None], ids=["named", "known"])
-def test_a_prepared_verdict_is_the_same(task: Task, oracle: Oracle | None) -> None:
-    for patch in (GOLD, make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"n * n\n"))}), ""):
-        ahead = VerifierAhead(task, oracle, WARM, trusted=False)
-        ahead.wait()
-        now, cold = ahead.verify(patch), verify(task, oracle, patch, WARM, trusted=False)
-        assert (now.resolved, now.problems, now.failing_fail_to_pass, now.failing_pass_to_pass) == (
-            cold.resolved,
-            cold.problems,
-            cold.failing_fail_to_pass,
-            cold.failing_pass_to_pass,
-        )
-        assert now.run.outcomes == cold.run.outcomes
+@pytest.mark.parametrize(
+    ("oracle", "patch"), [(ORACLE, GOLD), (ORACLE, WRONG), (None, GOLD)], ids=["named", "named, wrong", "known"]
+)
+def test_a_prepared_verdict_is_the_same(task: Task, oracle: Oracle | None, patch: str) -> None:
+    ahead = VerifierAhead(task, oracle, WARM, trusted=False)
+    ahead.wait()
+    now, cold = ahead.verify(patch), verify(task, oracle, patch, WARM, trusted=False)
+    assert now.resolved is (patch == GOLD)
+    assert (now.problems, now.failing_fail_to_pass, now.failing_pass_to_pass) == (
+        cold.problems,
+        cold.failing_fail_to_pass,
+        cold.failing_pass_to_pass,
+    )
+    assert now.run.outcomes == cold.run.outcomes
 
 
 @pytest.mark.parametrize("entrypoint", [("python", "-m", "unittest"), ("pytest", "-q"), ("sh", "-c", "pytest -q")])
@@ -90,11 +83,9 @@ def test_every_runner_can_be_prepared(task: Task, entrypoint: tuple[str, ...]) -
         "import unittest\n\nfrom shop import double\n\n\nclass Unit(unittest.TestCase):\n"
         "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
     )
-    other = task.model_copy(update={"entrypoint": entrypoint})
-    for patch, resolved in ((GOLD, True), ("", False)):
-        ahead = VerifierAhead(other, None, WARM, trusted=False)
-        ahead.wait()
-        assert ahead.verify(patch).resolved is resolved
+    ahead = VerifierAhead(task.model_copy(update={"entrypoint": entrypoint}), None, WARM, trusted=False)
+    ahead.wait()
+    assert ahead.verify(GOLD).resolved
 
 
 def test_both_variants_run_in_a_fork_of_what_was_started_ahead(task: Task) -> None:
@@ -108,7 +99,7 @@ def test_both_variants_run_in_a_fork_of_what_was_started_ahead(task: Task) -> No
 def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_the_patch(task: Task) -> None:
     folder = Path(str(task.workspace.path))
     (folder / "sitecustomize.py").write_text("import shop\n")
-    config = WARM.model_copy(update={"env": {**QUIET, "PYTHONPATH": "/workspace"}})
+    config = WARM.model_copy(update={"env": {**WARM.env, "PYTHONPATH": "/workspace"}})
     assert task.workspace.workdir == "/workspace"
     ahead = VerifierAhead(task, ORACLE, config, trusted=False)
     ahead.wait()
@@ -118,7 +109,7 @@ def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_th
 def test_no_sandbox_of_an_agent_becomes_one_of_the_verifier(task: Task) -> None:
     agents: set[str] = set()
     verdicts: set[str] = set()
-    for _ in range(3):
+    for _ in range(2):
         with open_sandbox(task, WARM, trusted=False) as sandbox:
             agents.add(namespace(sandbox.run(["readlink", "/proc/self/ns/pid"]).output))
         verdicts.add(namespace(verify(task, ORACLE, GOLD, WARM, trusted=False).run.result.output))

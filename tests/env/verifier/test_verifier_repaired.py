@@ -9,7 +9,7 @@ import pytest
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier.judge import judge
-from gumshoe.env.verifier.proof import Proof, RepairedRuns
+from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.records import Oracle, Task
 from support.sandboxes.sandbox_backends import WARM
 
@@ -53,40 +53,26 @@ def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN
     return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,), pass_to_pass=others)
 
 
-def proof(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> Proof:
-    return runs.proof(*pair)
-
-
-def resolved(runs: RepairedRuns, pair: tuple[Task, Oracle]) -> bool:
-    return judge(proof(runs, pair).run, pair[1]).resolved
-
-
-def test_bugs_of_one_file_share_the_run_of_the_clean_project(project: Path) -> None:
+def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_for_tests_that_were_in_it(
+    project: Path,
+) -> None:
     runs = RepairedRuns(WARM)
-    first = proof(runs, a_bug(project, "a + b", "a - b", ADD))
+    first = runs.proof(*a_bug(project, "a + b", "a - b", ADD))
     other = a_bug(project, "2 * a", "3 * a", DOUBLE)
-    assert proof(runs, other) is first
+    assert runs.proof(*other) is first
     assert judge(first.run, other[1]).resolved
-    assert proof(RepairedRuns(WARM), other) is not first
-
-
-def test_a_patch_that_leaves_other_files_has_a_run_of_its_own(project: Path) -> None:
-    runs = RepairedRuns(WARM)
-    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
     wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN.replace("2 * a", "4 * a"))
-    assert not resolved(runs, wrong)
-
-
-def test_a_shared_run_proves_only_the_tests_that_were_in_it(project: Path) -> None:
-    runs = RepairedRuns(WARM)
-    assert resolved(runs, a_bug(project, "a + b", "a - b", ADD))
-    assert not resolved(runs, a_bug(project, "a + b", "a - b", "test_calc.py::test_missing"))
+    missing = a_bug(project, "a + b", "a - b", "test_calc.py::test_missing")
+    assert [judge(runs.proof(*bug).run, bug[1]).failing for bug in (wrong, missing)] == [
+        (DOUBLE,),
+        ("test_calc.py::test_missing",),
+    ]
 
 
 def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
     (project / "test_calc.py").write_text(TESTS + "\n\ndef test_other():\n    assert False\n")
     runs = RepairedRuns(WARM)
     pair = a_bug(project, "a + b", "a - b", ADD)
-    first = proof(runs, pair)
+    first = runs.proof(*pair)
     assert judge(first.run, pair[1]).resolved
-    assert proof(runs, pair) is not first
+    assert runs.proof(*pair) is not first

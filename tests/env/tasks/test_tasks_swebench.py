@@ -92,16 +92,16 @@ def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -
     assert (tmp_path / "tests" / "test_new.py").read_text() == "def test_it():\n    pass\n"
 
 
-def test_django_has_a_runner_of_its_own(tmp_path: Path) -> None:
-    path = written(tmp_path, {**CLASSIC, "repo": "django/django"})
-    ((task, _),) = load_tasks("swebench", path=path, regime="debug")
-    assert task.entrypoint[-3:] == ("--parallel", "1", "test_new")
-
-
-def test_sympy_has_one_too(tmp_path: Path) -> None:
-    path = written(tmp_path, {**CLASSIC, "repo": "sympy/sympy"})
-    ((task, _),) = load_tasks("swebench", path=path, regime="debug")
-    assert task.entrypoint == ("bin/test", "-C", "--verbose", "tests/test_new.py")
+@pytest.mark.parametrize(
+    ("repo", "ending"),
+    [
+        ("django/django", ("--parallel", "1", "test_new")),
+        ("sympy/sympy", ("bin/test", "-C", "--verbose", "tests/test_new.py")),
+    ],
+)
+def test_some_repositories_have_a_runner_of_their_own(repo: str, ending: tuple[str, ...], tmp_path: Path) -> None:
+    ((task, _),) = load_tasks("swebench", path=written(tmp_path, {**CLASSIC, "repo": repo}), regime="debug")
+    assert task.entrypoint[-len(ending) :] == ending
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, make_patch
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.verifier.judge import NamedOutcomes
 from gumshoe.errors import TaskError
 from gumshoe.records import TestOutcome
@@ -144,17 +143,6 @@ def test_equal_tasks_have_equal_hashes_wherever_they_stand(tmp_path: Path) -> No
     (there / "calc.py").chmod(0o644)
     (there / "calc.py").write_text("x = 2\n")
     assert loaded(there) != before
-
-
-def test_a_digest_tells_names_kinds_and_contents_apart(tmp_path: Path) -> None:
-    seen: set[str] = set()
-    for name, text in (("a", "bc"), ("ab", "c"), ("abc", ""), ("d", "bc")):
-        folder = tmp_path / f"{name}-folder"
-        folder.mkdir()
-        (folder / name).write_text(text)
-        seen.add(digest_of(folder))
-    assert len(seen) == 4
-    assert digest_of(tmp_path / "nowhere") == digest_of(tmp_path / "not-there")
 
 
 @pytest.mark.parametrize(

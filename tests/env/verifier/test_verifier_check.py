@@ -14,7 +14,7 @@ from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -32,13 +32,6 @@ def test_zero():
     assert add(3, 0) == 3
 """
 PYTEST = ("python", "-m", "pytest", "-q")
-SANDBOX = (
-    "--sandbox",
-    "bubblewrap",
-    *("-p", f"pool={WARM.pool}"),
-    *("-p", f"env={json.dumps(WARM.env)}"),
-)
-"""`WARM` on the command line."""
 
 
 @pytest.fixture
@@ -181,7 +174,7 @@ def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsy
     assert "+    return a + b" in capsys.readouterr().out
     assert main(["tasks", "show", folder, "calc", "--json", "--oracle"]) == 0
     assert json.loads(capsys.readouterr().out)["oracle"]["task_id"] == "calc"
-    assert main(["tasks", "check", folder, *SANDBOX]) == 0
+    assert main(["tasks", "check", folder, *WARM_OPTIONS]) == 0
     assert "1 of 1 tasks are proven" in capsys.readouterr().out
 
 
@@ -189,7 +182,7 @@ def test_the_command_ends_with_1_when_a_task_is_broken(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_taskset(tmp_path, [a_task(project, gold_patch="", fail_to_pass=["test_calc.py::test_zero"])])
-    assert main(["tasks", "check", str(tmp_path), *SANDBOX, "--json", "--workers", "2"]) == 1
+    assert main(["tasks", "check", str(tmp_path), *WARM_OPTIONS, "--json", "--workers", "2"]) == 1
     (row,) = json.loads(capsys.readouterr().out)
     assert row["passed"] is False
     assert row["problems"]
