@@ -14,7 +14,16 @@ import pytest
 import yaml
 
 from gumshoe.collect.data.store import read_trajectories
+from gumshoe.env import DebugEnv
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.connection.link import Link
+from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import ConfigError, TaskError
+from gumshoe.eval.scorers import load_scorers
+from gumshoe.plugins import load_path, search_beside
 from gumshoe.records import Completion, ToolCall
+from gumshoe.tools.toolbox import make_tools
 from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS, WARM_SETTINGS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -89,9 +98,6 @@ def test_a_policy_of_ones_own_plays(examples: Path, gumshoe: Gumshoe, monkeypatc
 
 
 def test_a_tool_of_ones_own_answers(examples: Path) -> None:
-    from gumshoe.env import DebugEnv
-    from gumshoe.env.tasks import load_tasks
-
     task, _ = load_tasks("my_source:load", path=str(examples / "projects"))[0]
     env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=WARM, trusted=True)
     try:
@@ -146,9 +152,6 @@ def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path, run_here
 def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
     examples: Path, module: str, code: str, said: str
 ) -> None:
-    from gumshoe.errors import ConfigError
-    from gumshoe.plugins import load_path
-
     (examples / f"{module}.py").write_text(code, encoding="utf-8")
     with pytest.raises(ConfigError, match=f"tool '{module}:wc' cannot be imported") as caught:
         load_path(f"{module}:wc", "tool")
@@ -158,10 +161,6 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
 
 @pytest.mark.parametrize("what", ["tool", "metric"])
 def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
-    from gumshoe.errors import ConfigError
-    from gumshoe.eval.scorers import load_scorers
-    from gumshoe.tools.toolbox import make_tools
-
     code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
     (examples / f"counting_{what}.py").write_text(code, encoding="utf-8")
     make = make_tools if what == "tool" else load_scorers
@@ -199,9 +198,6 @@ def test_what_is_no_policy_is_refused(examples: Path, run_here: Run, policy: dic
 def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
 ) -> None:
-    from gumshoe.env.tasks import load_tasks
-    from gumshoe.errors import TaskError
-
     (tmp_path / "odd_source.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TaskError, match="task source odd_source:load") as caught:
@@ -222,11 +218,6 @@ def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path, gumshoe: Gum
 
 
 def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
-    from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.connection.link import Link
-    from gumshoe.plugins import load_path
-
     backend = load_path("my_backend:NicedBackend", "sandbox")(SandboxConfig(kind="local"))
     with WardenSandbox(Link(backend, 1 << 18)) as sandbox:
         assert sandbox.backend == "niced"
@@ -243,9 +234,6 @@ def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
     ],
 )
 def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
-    from gumshoe.errors import ConfigError
-    from gumshoe.eval.scorers import load_scorers
-
     code = "class Steps:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
     (examples / "taken.py").write_text(code, encoding="utf-8")
     with pytest.raises(ConfigError, match=expected):
@@ -253,8 +241,6 @@ def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str
 
 
 def test_modules_beside_two_configs_may_have_one_name(tmp_path: Path) -> None:
-    from gumshoe.plugins import load_path, search_beside
-
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "mine_own.py").write_text("from mine_too import name\n", encoding="utf-8")
@@ -270,12 +256,11 @@ def test_modules_beside_two_configs_may_have_one_name(tmp_path: Path) -> None:
 def test_a_module_in_the_current_folder_is_found_behind_those_beside_the_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gumshoe.plugins import load_path, search_beside
-
     for name in ("beside", "here"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "both.py").write_text(f"name = {name!r}\n", encoding="utf-8")
     (tmp_path / "here" / "json.py").write_text("name = 'here'\n", encoding="utf-8")
+    search_beside(Path("/config.yaml"))  # All modules are below this folder, and few are in it.
     monkeypatch.chdir(tmp_path / "here")
     assert load_path("both:name", "tool") == "here"
     search_beside(tmp_path / "beside" / "config.yaml")

@@ -77,7 +77,10 @@ def _search_first(*folders: Path) -> None:
 def _is_hidden(name: str) -> bool:
     """Whether another module of one's own now comes before the one that was imported under this name."""
     origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None)
-    if "." in name or origin is None or not any(Path(origin).is_relative_to(folder) for folder in _folders):
+    if "." in name or origin is None:
+        return False
+    file = Path(origin)
+    if str(file.parent.parent if file.name == "__init__.py" else file.parent) not in _folders:
         return False
     first = PathFinder.find_spec(name, _folders)
     return first is not None and first.origin is not None and first.origin != origin

@@ -37,17 +37,14 @@ def changed(**files: tuple[bytes | None, bytes | None]) -> str:
 PATCHES = {
     "gold": (GOLD, "resolved"),
     "empty": ("", "empty"),
-    "wrong": (changed(shop_py=(SHOP, SHOP.replace(b"return n", b"return 5 * n", 2))), "unresolved"),
     "partial": (changed(shop_py=(SHOP, PARTIAL)), "unresolved"),
     "breaks-another": (changed(shop_py=(SHOP, CLEAN.replace(b"    return n\n", b"    return 0\n"))), "unresolved"),
     "moved-lines": (changed(shop_py=(MOVED, MOVED.replace(SHOP, CLEAN))), "resolved"),
     "does-not-apply": (changed(shop_py=(b"something else\n", b"entirely\n")), "error"),
-    "file-is-there": (changed(shop_py=(None, CLEAN)), "error"),
     "no-diff": ("I could not find it.\n", "error"),
     "syntax-error": (changed(shop_py=(SHOP, b"def double(\n")), "unresolved"),
     "tests-made-easy": (changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "unresolved"),
     "gold-and-tests": (GOLD + changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "resolved"),
-    "tests-removed": (GOLD + changed(tests__test_shop_py=(OLD_TESTS, None)), "resolved"),
     "binary-and-new": (
         make_patch(
             {

@@ -26,8 +26,6 @@ TESTS = {"django": "tests/prices/tests.py", "sympy": "sympy/core/tests/test_shop
 PARTIAL = BUGGY.replace(b"sum(prices) - 1", b"sum(prices) if prices else -1")
 PATCHES = {
     "gold": (make_patch({"shop.py": (BUGGY, CLEAN)}), "resolved"),
-    "empty": ("", "empty"),
-    "broken": (make_patch({"shop.py": (BUGGY, BUGGY + b"\ndef broken(:\n")}), "unresolved"),
     "partial": (make_patch({"shop.py": (BUGGY, PARTIAL)}), "unresolved"),
 }
 
