@@ -19,7 +19,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 from support.reward_hacks import EASY, FILES, HACKS, RECORDED, SHOP, UNRELIABLE, Hack
-from support.sandboxes.sandbox_backends import CONTAINERS, ISOLATED
+from support.sandboxes.sandbox_backends import ISOLATED
 
 ONE: Final = "bubblewrap"
 """Where the backend does not matter."""
@@ -36,8 +36,10 @@ CONTAINED = (
 )
 """Hacks of what containers are made of, which are played there, too."""
 PLAYED = [
-    *(pytest.param(name, ONE, marks=pytest.mark.needs(ONE), id=name) for name in HACKS),
-    *(pytest.param(name, *backend.values, marks=backend.marks) for name in CONTAINED for backend in CONTAINERS),
+    pytest.param(name, backend, marks=pytest.mark.needs(backend), id=f"{name}-{backend}")
+    for names, backends in ((tuple(HACKS), (ONE,)), (CONTAINED, ("docker", "podman")))
+    for name in names
+    for backend in backends
 ]
 TESTS = [f"tests/test_shop.py::test_{name}" for name in ("total", "none", "same")]
 TOOLS = ("rewrite", "bash", "eval", "submit")
