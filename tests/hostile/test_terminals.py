@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -97,9 +96,8 @@ MARK = "=====command====="
 """What separates the commands, which all run in one process, in what it prints."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    tmp_path = tmp_path_factory.mktemp("hostile")
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     project.mkdir()
     (project / "calc.py").write_text("def double(x):\n    return x + 2\n")
@@ -111,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path
 
 
-def each(printed: str, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+def outcomes(printed: str, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
     """The name of each command, its exit code and what it printed."""
     parts = re.split(rf"{MARK} \d+\r?\n", printed)[1:]
     for name, part in zip(names, parts, strict=True):
@@ -119,7 +117,8 @@ def each(printed: str, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
         yield name, int(code.split()[0]), text
 
 
-def argv(folder: Path, names: Sequence[str]) -> list[str]:
+def make_argv(folder: Path, names: Sequence[str]) -> list[str]:
+    """The program that runs these commands in the folder."""
     (folder / "commands.json").write_text(json.dumps([COMMANDS[name] for name in names]))
     return [sys.executable, "-c", ALL_COMMANDS, "commands.json", MARK]
 
@@ -127,7 +126,7 @@ def argv(folder: Path, names: Sequence[str]) -> list[str]:
 def test_no_control_character_is_printed(folder: Path) -> None:
     typed = "listdir\nview test_calc.py\neval\nbash cat data*\npdb c\n" + HOSTILE + "\nquit\n"
     done = subprocess.run(
-        argv(folder, list(COMMANDS)),
+        make_argv(folder, list(COMMANDS)),
         cwd=folder,
         input=typed.encode(),
         stdout=subprocess.PIPE,
@@ -136,7 +135,7 @@ def test_no_control_character_is_printed(folder: Path) -> None:
         timeout=LIMIT_S,
         check=False,
     )
-    for name, code, printed in each(done.stdout.decode("utf-8"), list(COMMANDS)):
+    for name, code, printed in outcomes(done.stdout.decode("utf-8"), list(COMMANDS)):
         assert code in (0, 1, 2), (name, printed)
         assert "Traceback (most recent call last)" not in printed, (name, printed)
         assert CONTROLS.search(printed) is None, (name, CONTROLS.findall(printed))
@@ -145,12 +144,11 @@ def test_no_control_character_is_printed(folder: Path) -> None:
 
 def test_on_a_terminal_there_are_only_our_own_colors_and_moves(folder: Path) -> None:
     names = ["list", "check", "collect", "debug", "eval"]
-    shutil.rmtree(folder / "runs", ignore_errors=True)
-    program, *words = argv(folder, names)
+    program, *words = make_argv(folder, names)
     child = pexpect.spawn(program, words, cwd=str(folder), encoding="utf-8", timeout=LIMIT_S)
     child.expect(pexpect.EOF)
     child.close()
-    for name, code, printed in each(child.before or "", names):
+    for name, code, printed in outcomes(child.before or "", names):
         plain = RICH.sub("", printed)
         assert code in (0, 1), (name, plain)
         assert CONTROLS.search(plain) is None, (name, CONTROLS.findall(plain))
