@@ -20,10 +20,6 @@ _CONDITION = re.compile(r"\s*(?:,|\sif\s)\s*")
 class Commands(Inspection):
     """All commands. Those that let the program continue return True."""
 
-    def __init__(self, debugger):
-        super().__init__(debugger)
-        self._last_number = 0
-
     @property
     def breakpoints(self):
         """All breakpoints."""
@@ -122,7 +118,6 @@ class Commands(Inspection):
             check_expression(condition)
         path, line, function = self._find_place(where)
         made = self.breakpoints.add(path, line, condition=condition, temporary=temporary, function=function)
-        self._last_number = made.number
         return str(made)
 
     def do_tbreak(self, rest):
@@ -139,7 +134,6 @@ class Commands(Inspection):
         check_expression(expression, "expression")
         path, line, function = self._find_place(where)
         made = self.breakpoints.add(path, line, log=expression, function=function)
-        self._last_number = made.number
         return str(made)
 
     def do_catch(self, rest):
@@ -150,7 +144,6 @@ class Commands(Inspection):
         if condition:
             check_expression(condition)
         made = self.breakpoints.add(catch=name or "*", condition=condition)
-        self._last_number = made.number
         known = made.catch == "*" or is_loaded(made.catch)
         return str(made) if known else "{}: no exception of this name is loaded so far".format(made)
 
@@ -233,8 +226,7 @@ class Commands(Inspection):
             line = self.files.stop_line(path, line)
             found = [each for each in self.breakpoints.by_number.values() if (each.path, each.line) == (path, line)]
         else:
-            words = rest.replace(",", " ").split()
-            numbers = [self._last_number if word == "last" else number(word, usage) for word in words]
+            numbers = [number(word, usage) for word in rest.replace(",", " ").split()]
             found = [self.breakpoints.by_number[each] for each in numbers if each in self.breakpoints.by_number]
         if not found:
             raise CommandError("no breakpoint {}".format(rest))

@@ -167,13 +167,6 @@ class Inspection:
         text = self._shown(lambda: without_addresses(value, pprint.pformat(value, width=100)), rest)
         return "{} ={}{}".format(rest, "\n" if "\n" in text else " ", text)
 
-    def do_evaluate(self, rest):
-        """The value of an expression, as `value` and `type` in the answer."""
-        value = self._value(rest)
-        text = shorten(self._shown(lambda: full_repr(value), rest))
-        self.debugger.extra = {"value": text, "type": type(value).__name__}
-        return text
-
     def do_whatis(self, rest):
         """The type of an expression."""
         value = self._value(rest)

@@ -108,7 +108,7 @@ HELP = (
 _METHODS = {
     "args": "a args", "break": "b break", "catch": "catch", "checkpoint": "checkpoint", "clear": "cl clear",
     "condition": "condition", "continue": "c cont continue", "disable": "disable", "down": "d down",
-    "enable": "enable", "evaluate": "evaluate", "exception": "exception", "help": "h help ?", "hold": "__hold__",
+    "enable": "enable", "exception": "exception", "help": "h help ?", "hold": "__hold__",
     "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "log": "log", "longlist": "ll longlist",
     "next": "n next", "p": "p", "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore",
     "return": "r return", "retval": "rv retval", "source": "source", "step": "s step", "tbreak": "tbreak",
@@ -116,7 +116,7 @@ _METHODS = {
     "where": "w where bt",
 }  # fmt: skip
 _NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
-_EXPRESSIONS = ("p", "pp", "whatis", "source", "evaluate", "watch")
+_EXPRESSIONS = ("p", "pp", "whatis", "source", "watch")
 _ABSENT = ("commands", "alias", "unalias", "interact", "debug", "display", "undisplay", "exceptions")
 _PYTHON_FOLLOWS = re.compile(r"[=(\[]|\.\w|[-+*/]=")
 
@@ -167,29 +167,6 @@ def _split_semicolons(line):
             start = index + 1
         index += 1
     return [*parts, line[start:]]
-
-
-def lines_of(request):
-    """The command lines that a request stands for. Raises CommandError."""
-    op = request.get("op")
-    if op == "commands":
-        return [line for text in request.get("lines", ()) for line in split_lines(text)]
-    if op == "set_breakpoints":
-        return []
-    if op == "break":
-        return _break_lines(request)
-    if op in _NAMES:
-        return ["{} {}".format(op, request.get("argument", "")).strip()]
-    raise CommandError("no request {!r}".format(op))
-
-
-def _break_lines(request):
-    place = request.get("line") or request.get("function")
-    where = "{}:{}".format(request["path"], place) if request.get("path") else str(place)
-    if request.get("condition"):
-        where += ", " + request["condition"]
-    lines = [("tbreak " if request.get("temporary") else "break ") + where]
-    return lines + (["ignore last {}".format(request["ignore"])] if request.get("ignore") else [])
 
 
 def number(text, usage):

@@ -13,9 +13,6 @@ Requests carry an `id` which the answer repeats:
 
     {"id": 1, "op": "commands", "lines": ["b cart.py:12, n > 3", "c", "p n"]}     pdb command lines
     {"id": 2, "op": "set_breakpoints", "breakpoints": [{"number": 1, "path": "cart.py", "line": 12}]}
-    {"id": 3, "op": "break", "path": "cart.py", "line": 12, "condition": "n > 3", "temporary": true, "ignore": 2}
-    {"id": 4, "op": "next"}      also continue, step, return, where, up, down, locals, quit
-    {"id": 5, "op": "until", "argument": "20"}      also jump, p, pp, evaluate, checkpoint, restore, condition ...
 
 Answers come when all commands are done, or the program has ended:
 

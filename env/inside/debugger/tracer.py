@@ -8,7 +8,7 @@ from .breakpoints import Breakpoints, Log, Watches
 from .checkpoints import Checkpoints, flush_output
 from .commands import Commands
 from .files import WorkspaceFiles, loaded_files, stamp_of
-from .language import CommandError, describe_exception, lines_of, short_repr
+from .language import describe_exception, short_repr, split_lines
 from .stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
 
@@ -306,11 +306,7 @@ class Debugger:
             return
         if "breakpoints" in self.request:
             self.breakpoints.replace_all(self.request["breakpoints"])
-        try:
-            self.queue = lines_of(self.request)
-        except CommandError as error:
-            self.queue = []
-            self.results.append({"command": str(self.request.get("op")), "output": str(error), "failed": True})
+        self.queue = [line for text in self.request.get("lines", ()) for line in split_lines(text)]
 
     def answer(self, exit_code=None):
         """Answers the request in hand, if there is one."""

@@ -79,29 +79,6 @@ def test_program_that_changes_its_folder(start: Start, project: Path) -> None:
     assert "->5 x = 1" in reply["results"][-1]["output"]
 
 
-def test_async_code(start: Start, project: Path) -> None:
-    name = script(
-        project,
-        """\
-        import asyncio
-        async def inner(n):
-            await asyncio.sleep(0)
-            return n
-        async def outer():
-            one = await inner(1)
-            two = await inner(2)
-            return one + two
-        loop = asyncio.new_event_loop()
-        print(loop.run_until_complete(outer()))
-        loop.close()
-        """,
-    )
-    driver = start(name)
-    lines = [each["stop"]["line"] for each in driver.do("b script.py:6", "c", "n", "n", "n")["results"][1:]]
-    assert lines == [6, 7, 8, 8]
-    assert driver.do("c")["exit_code"] == 0
-
-
 def test_breakpoint_calls_in_the_code(start: Start, project: Path) -> None:
     name = script(project, "import pdb\ndef f(x):\n    pdb.set_trace()\n    return x\nf(3)\n")
     reply = start(name).do("c", "p x", "n", "p f(4)")

@@ -7,18 +7,6 @@ from pathlib import Path
 from support.tools.driver import PYTEST, Start, place, script
 
 
-def test_conditional_breakpoint_stops_where_its_condition_holds(start: Start) -> None:
-    driver = start(*PYTEST)
-    reply = driver.do("b cart.py:17, item is None", "c", "p item, total")
-    assert place(reply) == ("breakpoint", "cart.py", 17, "total")
-    assert [each["output"] for each in reply["results"]] == [
-        "breakpoint 1 at cart.py:17 (if item is None)",
-        "",
-        "item, total = (None, 6)",
-    ]
-    assert [frame["function"] for frame in reply["frames"]] == ["test_total", "total"]
-
-
 def test_breakpoint_moves_down_to_code_and_a_def_means_its_body(start: Start) -> None:
     driver = start(*PYTEST)
     assert driver.outputs("b cart.py:13", "b cart.py:9", "b cart.py:8", "b cart.py:1000", "b nothing.py:1") == [
@@ -104,15 +92,3 @@ def test_table_of_breakpoints_from_the_host(start: Start) -> None:
     assert [(each["number"], each["problem"]) for each in table] == [(4, None), (7, "no file gone.py")]
     reply = driver.do("c")
     assert reply["stop"]["breakpoint"] == 4
-
-
-def test_structured_requests(start: Start) -> None:
-    driver = start(*PYTEST)
-    reply = driver.request("break", path="cart.py", line=17, condition="total > 0", temporary=True, ignore=0)
-    assert reply["breakpoints"][0]["condition"] == "total > 0"
-    driver.request("break", function="collect", ignore=2)
-    assert driver.request("continue")["stop"]["line"] == 17
-    assert driver.request("evaluate", argument="total * 2")["value"] == "12"
-    assert driver.request("evaluate", argument="total")["type"] == "int"
-    assert driver.request("locals")["frames"][-1]["local_values"]["item"] == "None"
-    assert driver.request("nonsense")["results"][0]["failed"] is True
