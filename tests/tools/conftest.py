@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 from gumshoe.records import Limits, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import NO_PLUGINS
+from support.sandboxes.sandbox_backends import LOCAL, NO_PLUGINS, WARM
 from support.tools.driver import PYTHONS, Driver, Start
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
@@ -101,13 +102,18 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def usual_sandbox() -> SandboxConfig:
+    """The cheapest kind that works here."""
+    return WARM if bubblewrap_unavailable_reason() is None else LOCAL
+
+
 @pytest.fixture
 def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
-    """Opens sandboxes on the project; all are closed at the end."""
+    """Opens sandboxes on the project, warm ones unless a test names a kind; all are closed at the end."""
     envs: list[DebugEnv] = []
 
     def begin(
-        kind: str = "local",
+        kind: str | None = None,
         *,
         tools: Sequence[str] = ALL_TOOLS,
         timeout: float = 60.0,
@@ -123,8 +129,8 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
             "limits": Limits(command_timeout_s=timeout),
             **task,
         }
-        few = NO_PLUGINS if kind == "local" else {}
-        config = SandboxConfig(kind=kind, unsafe=True, env={**few, **(env or {})})  # type: ignore[arg-type]
+        config = usual_sandbox() if kind is None else SandboxConfig(kind=kind, unsafe=True)  # type: ignore[arg-type]
+        config = config.model_copy(update={"env": {**NO_PLUGINS, **(env or {})}})
         envs.append(DebugEnv(Task(**fields), tools=tools, sandbox=config, trusted=True))
         envs[-1].reset(seed=0)
         return Bench(envs[-1])
@@ -136,7 +142,7 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
 
 @pytest.fixture
 def bench(open_bench: Callable[..., Bench]) -> Bench:
-    """All tools on the project in a local sandbox."""
+    """All tools on the project."""
     return open_bench()
 
 

@@ -13,8 +13,7 @@ from support.tools.tool_bench import Bench
 Open = Callable[..., Bench]
 
 
-def test_bash_on_every_backend(open_bench: Open, backend: str) -> None:
-    bench = open_bench(backend)
+def test_bash(bench: Bench) -> None:
     assert bench.text("bash", command="ls") == "cart.py  test_cart.py"
     assert bench.text("bash", command="mkdir sub; cd sub; export NAME='a b'; plain=1") == "no output"
     assert bench.text("bash", command='echo "$NAME $plain ${PWD##*/}"') == "a b 1 sub"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import JsonValue
 
 from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
@@ -16,8 +15,8 @@ from support.tools.tool_bench import Bench
 Open = Callable[..., Bench]
 
 
-def test_eval_on_every_backend(open_bench: Open, backend: str) -> None:
-    observation = open_bench(backend).call("eval")
+def test_eval(open_bench: Open) -> None:
+    observation = open_bench().call("eval")
     assert observation.text.splitlines() == [
         "1 failed, 1 passed",
         "FAILED test_cart.py::test_total",
@@ -77,26 +76,31 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
     assert pack.failing_frame is not None
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"locations": []}, "locations is empty"),
-        ({"locations": [{"path": "a.py", "start": 5, "end": 3}]}, "location a.py: end is before start"),
-        ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
-        ({"locations": "a.py:3"}, "argument 'locations'"),
-        ({"findings": [{"claim": "x"}]}, "argument 'findings[0].fact': field required"),
-        ({"findings": [{"fact": 9}]}, "there is no fact f9"),
-        ({"findings": [{"fact": "x"}]}, "argument 'findings[0].fact'"),
-        ({"locations": None}, "argument 'locations' is missing"),
-        ({"failing_frame": {"path": "a.py"}}, "argument 'failing_frame.line'"),
-        ({"hypothesis": "words " * 2000}, "the report has "),
-    ],
-)
-def test_report_refuses(bench: Bench, changes: dict[str, object], said: str) -> None:
-    arguments: dict[str, object] = {"locations": [{"path": "a.py", "start": 1}], "findings": [], "hypothesis": "h"}
-    observation = bench.call("report", **{**arguments, **changes})  # type: ignore[arg-type]
-    assert observation.failure is not None
-    assert observation.text.startswith(f"error: {said}")
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"locations": []}, "locations is empty"),
+    ({"locations": [{"path": "a.py", "start": 5, "end": 3}]}, "location a.py: end is before start"),
+    ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
+    ({"locations": "a.py:3"}, "argument 'locations'"),
+    ({"findings": [{"claim": "x"}]}, "argument 'findings[0].fact': field required"),
+    ({"findings": [{"fact": 9}]}, "there is no fact f9"),
+    ({"findings": [{"fact": "x"}]}, "argument 'findings[0].fact'"),
+    ({"locations": None}, "argument 'locations' is missing"),
+    ({"failing_frame": {"path": "a.py"}}, "argument 'failing_frame.line'"),
+    ({"hypothesis": "words " * 2000}, "the report has "),
+]
+
+
+def test_report_refuses(bench: Bench) -> None:
+    for changes, said in REFUSED:
+        arguments: dict[str, Any] = {
+            "locations": [{"path": "a.py", "start": 1}],
+            "findings": [],
+            "hypothesis": "h",
+            **changes,
+        }
+        observation = bench.call("report", **arguments)
+        assert observation.failure is not None, changes
+        assert observation.text.startswith(f"error: {said}")
 
 
 def test_locations_are_enough_for_a_report(bench: Bench) -> None:

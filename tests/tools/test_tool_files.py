@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gumshoe.records import ToolCall
 from gumshoe.tools.files import View
 from gumshoe.tools.toolbox import Toolbox
@@ -16,8 +14,8 @@ from support.tools.tool_bench import Bench
 Open = Callable[..., Bench]
 
 
-def test_reading_tools_on_every_backend(open_bench: Open, backend: str) -> None:
-    bench = open_bench(backend)
+def test_reading_tools(open_bench: Open) -> None:
+    bench = open_bench()
     assert bench.text("listdir") == "cart.py\ntest_cart.py"
     assert bench.text("view", path="cart.py", start=14, end=15) == (
         "cart.py 14-15 of 30 lines\n 14     def total(self):\n 15         total = 0"
@@ -25,8 +23,8 @@ def test_reading_tools_on_every_backend(open_bench: Open, backend: str) -> None:
     assert bench.text("grep", pattern="def total") == "cart.py:14: def total(self):"
 
 
-def test_writing_on_every_backend(open_bench: Open, backend: str) -> None:
-    bench = open_bench(backend)
+def test_writing(open_bench: Open) -> None:
+    bench = open_bench()
     observation = bench.call("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11)
     assert observation.text.splitlines() == [
         "rewrote cart.py",
@@ -102,12 +100,12 @@ def test_hidden_paths_are_nowhere(open_bench: Open, project: Path) -> None:
     assert bench.call("rewrite", path="secret/answer.py", code="x").failure is not None
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "link"])
-def test_nothing_outside_the_workspace_is_shown(open_bench: Open, project: Path, path: str) -> None:
+def test_nothing_outside_the_workspace_is_shown(open_bench: Open, project: Path) -> None:
     (project / "link").symlink_to("/etc/passwd")
     bench = open_bench()
-    assert bench.call("view", path=path).failure is not None
-    assert bench.call("rewrite", path=path, code="x").failure is not None
+    for path in ("../outside", "/etc/passwd", "link"):
+        assert bench.call("view", path=path).failure is not None, path
+        assert bench.call("rewrite", path=path, code="x").failure is not None, path
 
 
 def test_view_ranges(open_bench: Open, project: Path) -> None:
@@ -161,26 +159,27 @@ def test_rewrite_makes_replaces_inserts_and_deletes(bench: Bench) -> None:
     assert [edit.path for edit in bench.workspace.edits] == ["new/file.txt"] * 6
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"path": "cart.py", "code": "x", "start": 31}, "cart.py has only 30 lines: view it again"),
-        ({"path": "cart.py", "code": "x", "start": 30, "end": 31}, "cart.py has only 30 lines: view it again"),
-        ({"path": "cart.py", "code": "x", "start": 32, "end": 31}, "cart.py has only 30 lines: view it again"),
-        ({"path": "cart.py", "code": "x", "start": 5, "end": 3}, "lines 5 to 3 are not a range"),
-        ({"path": "cart.py", "code": "x", "start": 0}, "lines 0 to 0 are not a range"),
-        ({"path": "cart.py", "code": "x", "end": 3}, "end needs start"),
-        ({"path": "cart.py", "code": '"""A cart."""', "start": 1}, "cart.py already has this content"),
-        ({"path": "none.py", "code": "x", "start": 4}, "there is no none.py"),
-        ({"path": "test_cart.py", "code": "x"}, "test_cart.py is read-only"),
-    ],
-)
-def test_rewrite_refuses(open_bench: Open, arguments: dict[str, object], said: str) -> None:
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"path": "cart.py", "code": "x", "start": 31}, "cart.py has only 30 lines: view it again"),
+    ({"path": "cart.py", "code": "x", "start": 30, "end": 31}, "cart.py has only 30 lines: view it again"),
+    ({"path": "cart.py", "code": "x", "start": 32, "end": 31}, "cart.py has only 30 lines: view it again"),
+    ({"path": "cart.py", "code": "x", "start": 5, "end": 3}, "lines 5 to 3 are not a range"),
+    ({"path": "cart.py", "code": "x", "start": 0}, "lines 0 to 0 are not a range"),
+    ({"path": "cart.py", "code": "x", "end": 3}, "end needs start"),
+    ({"path": "cart.py", "code": '"""A cart."""', "start": 1}, "cart.py already has this content"),
+    ({"path": "none.py", "code": "x", "start": 4}, "there is no none.py"),
+    ({"path": "test_cart.py", "code": "x"}, "test_cart.py is read-only"),
+    ({"path": "cart.py", "code": "x = '\0'\n"}, "code holds a NUL character"),
+]
+
+
+def test_rewrite_refuses(open_bench: Open) -> None:
     bench = open_bench(readonly=("test_*.py",))
     before = bench.workspace.read_text("cart.py")
-    observation = bench.call("rewrite", **arguments)  # type: ignore[arg-type]
-    assert observation.failure is not None
-    assert observation.text.startswith(f"error: {said}")
+    for arguments, said in REFUSED:
+        observation = bench.call("rewrite", **arguments)
+        assert observation.failure is not None, arguments
+        assert observation.text.startswith(f"error: {said}")
     assert bench.workspace.read_text("cart.py") == before
     assert bench.workspace.edits == []
 
@@ -222,10 +221,6 @@ def test_rewrite_finds_syntax_errors_where_modules_hide_the_librarys(open_bench:
     for _ in range(2):
         assert "SyntaxError" in bench.call("rewrite", path="cart.py", code="def broken(:\n", start=1, end=1).text
         bench.call("rewrite", path="cart.py", code="x = 1", start=1, end=1)
-
-
-def test_rewrite_refuses_what_no_text_holds(bench: Bench) -> None:
-    assert "NUL" in bench.call("rewrite", path="cart.py", code="x = '\0'\n").text
 
 
 def test_rewrite_of_line_ends_only(open_bench: Open, project: Path) -> None:

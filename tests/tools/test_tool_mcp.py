@@ -153,24 +153,16 @@ def within(bench: Bench, seconds: float) -> None:
 
 
 @pytest.mark.needs("bubblewrap")
-def test_the_tools_of_a_server_stand_beside_our_own(bench: Bench):
+def test_the_tools_of_a_server_stand_beside_our_own_and_their_errors_are_observations(bench: Bench):
     schemas = {schema.name: schema for schema in bench.env.toolbox.schemas}
     assert list(schemas) == ["view", "read", "count", "change", "hang", "die"]
     assert schemas["read"].description == "Read a file."
     assert schemas["count"].parameters["required"] == ["words"]
     assert bench.env.action_space == action_space(list(bench.env.toolbox.tools.values()))
     assert bench.env.step((2, {"words": ("ab",)}))[4]["observation"].data == {"ab": 2}
-
-
-@pytest.mark.needs("bubblewrap")
-def test_a_call_gives_text_and_data(bench: Bench):
     assert bench.text("read", path="notes.txt") == "buy milk\n"
     counted = bench.call("count", words=["one", "three"])
     assert (counted.tool, counted.data, counted.failure) == ("count", {"one": 3, "three": 5}, None)
-
-
-@pytest.mark.needs("bubblewrap")
-def test_an_error_of_a_tool_is_an_observation(bench: Bench):
     missing = bench.call("read", path="/nowhere")
     assert kind(missing) == "tool_error"
     assert "No such file or directory: '/nowhere'" in missing.text
@@ -204,8 +196,6 @@ def test_a_server_in_the_sandbox_works_on_the_workspace_and_nothing_else(open_en
     assert "-buy milk" in bench.env.patch()
     assert (project / "notes.txt").read_text() == "buy milk\n"
     assert "No such file" in bench.text("read", path=str(project / "notes.txt"))
-    bench.env.reset()
-    assert Bench(bench.env).text("read", path="notes.txt") == "buy milk\n"
 
 
 @pytest.mark.needs("bubblewrap")
@@ -213,9 +203,8 @@ def test_a_server_in_the_sandbox_works_on_the_workspace_and_nothing_else(open_en
 def test_nothing_is_left_of_an_episode(open_env: Open, project: Path, host: bool):
     before = descendants(os.getpid())
     env = reset(open_env(f"mcp-host:{sys.executable} '{project}/server.py'" if host else IN_SANDBOX, timeout=0.5))
-    Bench(env).call("hang")
-    env.reset()
     assert descendants(os.getpid()) - before
+    Bench(env).call("hang")
     env.close()
     assert descendants(os.getpid()) <= before
 

@@ -29,22 +29,6 @@ def test_nothing_costs_nothing():
 def test_something():
     assert cart_of(3).total() == 6
 """
-RUNTESTS = """\
-#!/usr/bin/env python
-import argparse, os, sys, unittest
-
-folder = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.dirname(folder), folder]
-parser = argparse.ArgumentParser()
-for option in ("--verbosity", "--parallel"):
-    parser.add_argument(option, type=int)
-parser.add_argument("--settings")
-parser.add_argument("modules", nargs="*")
-options = parser.parse_args()
-suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules)
-result = unittest.TextTestRunner(verbosity=options.verbosity).run(suite)
-sys.exit(bool(result.failures or result.errors))
-"""
 TOOLS = ("reproduce", "eval", "suspects", "trace", "whatif", "pdb", "rewrite", "view", "report", "bash", "submit")
 Open = Callable[..., Bench]
 
@@ -53,7 +37,7 @@ Open = Callable[..., Bench]
 def reproducing(project: Path, open_bench: Open) -> Open:
     """Opens sandboxes on the project without its failing test."""
     (project / "test_cart.py").write_text(PASSING)
-    return lambda kind="local", **task: open_bench(kind, tools=TOOLS, **{"regime": "issue", **task})
+    return lambda kind=None, **task: open_bench(kind, tools=TOOLS, **{"regime": "issue", **task})
 
 
 def test_every_tool_runs_what_was_reproduced(reproducing: Open, backend: str) -> None:
@@ -159,8 +143,8 @@ def test_it_lies_where_the_fixtures_of_the_project_hold(reproducing: Open, proje
     assert bench.env.patch() == ""
 
 
-def test_snapshots_hold_it(reproducing: Open, backend: str) -> None:
-    bench = reproducing(backend)
+def test_snapshots_hold_it(reproducing: Open) -> None:
+    bench = reproducing()
     before = bench.env.snapshot()
     bench.call("reproduce", code=ISSUE)
     bench.call("pdb", command="b cart.py:11\nc")
@@ -250,37 +234,3 @@ def test_without_pytest_unittest_runs_functions_too(reproducing: Open) -> None:
     assert bench.call("reproduce", code="def test_it():\n    cart()\n").data["status"] == "error"
     assert bench.call("reproduce", code="import no_such_module\n").data["status"] == "error"
     assert bench.call("reproduce", code="x = 1\n").data["status"] == "no_test"
-
-
-DJANGO_TEST = """\
-from unittest import TestCase
-
-from cart import Cart
-
-
-class Items(TestCase):
-    def test_nothing(self):
-        \"\"\"Nothing costs nothing.\"\"\"
-        self.assertEqual(Cart.price(None), 0)
-
-    def test_something(self):
-        self.assertEqual(Cart.price(3), 6)
-"""
-
-
-def test_django_s_runner_runs_it(reproducing: Open, project: Path) -> None:
-    (project / "tests").mkdir()
-    runner = project / "tests" / "runtests.py"
-    runner.write_text(RUNTESTS)
-    runner.chmod(0o755)
-    own = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")
-    bench = reproducing(entrypoint=(*own, "test_carts"))
-    found = bench.call("reproduce", code=DJANGO_TEST)
-    assert bench.workspace.entrypoint == (*own, "test_reproduction.tests")
-    assert found.data["path"] == "tests/test_reproduction/tests.py"
-    assert found.data["status"] == "reproduced", found.text
-    assert found.data["counts"] == {"error": 1, "passed": 1}
-    traced = bench.call("trace", function="Cart.price").data
-    assert (traced["failing_calls"], traced["passing_calls"]) == (1, 1)
-    assert "None" in bench.text("pdb", command="b cart.py:11\nc\np item")
-    assert bench.env.patch() == ""

@@ -115,8 +115,8 @@ def shop(project: Path) -> Path:
     return project
 
 
-def test_trace_on_every_backend(open_bench: Open, backend: str, shop: Path) -> None:
-    bench = open_bench(backend, tools=TOOLS)
+def test_trace(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
     observation = bench.call("trace", function="Basket.total")
     assert observation.text.splitlines() == [
         "Basket.total shop.py:10-17: 2 calls in 4 failing tests, 1 call in 3 passing tests",
@@ -229,13 +229,11 @@ def test_other_runners(open_bench: Open, project: Path) -> None:
 
 def test_the_script_on_other_pythons(python: str, shop: Path, tmp_path: Path) -> None:
     seen: dict[str, list[TracedCall]] = {}
-    for name, line in (("total", 10), ("read", 33), ("opened", 25), ("halves", 20)):
+    for name, line in (("read", 33), ("halves", 20)):
         trace = read_trace(record(python, shop, tmp_path, name, line))
         assert (trace.failed, trace.passed) == (4, 3)
         seen[name] = [*trace.passing, *trace.failing]
-    assert [call.result for call in seen["total"]] == ["returned 3", "returned 3", "returned 1"]
     assert [call.result.partition(":")[0] for call in seen["read"]] == ["returned 1", "returned 7", "raised ValueError"]
-    assert [call.outcome for call in seen["opened"]] == ["returned", "raised", "raised", "raised"]
     assert [call.lines for call in seen["halves"]] == [[21, 22, 21, 22, 21, 22, 21]]
 
 

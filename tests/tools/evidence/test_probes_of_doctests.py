@@ -20,7 +20,7 @@ def open_doctests(open_bench: Callable[..., Bench], project: Path) -> Callable[[
     def opened(code: str) -> Bench:
         (project / "test_cart.py").unlink()
         (project / "shop.py").write_text(code)
-        return open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-modules"))
+        return open_bench(tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-modules"))
 
     return opened
 
@@ -57,7 +57,7 @@ def test_a_doctest_of_a_text_file_is_confirmed(open_bench: Callable[..., Bench],
     (project / "test_cart.py").unlink()
     (project / "shop.py").write_text("def half(price):\n    return price / 4\n")
     (project / "README.rst").write_text("It's a shop.\n\n>>> from shop import half\n>>> half(4)\n2.0\n")
-    bench = open_bench("local", tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-glob=*.rst"))
+    bench = open_bench(tools=TOOLS, entrypoint=("python", "-m", "pytest", "-q", "--doctest-glob=*.rst"))
     bench.call("eval")
     pack = ContextPack.model_validate(report(bench, "Expected").data["context_pack"])
     (found,) = pack.findings

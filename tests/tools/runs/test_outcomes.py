@@ -148,13 +148,3 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
     assert " at 0x" not in found["test_long.py::test_object"][1]
     assert not re.search("[0-9a-f]{8}", found["test_long.py::test_shortened"][1])
     assert "Loud" in found["test_long.py::test_loud"][1]
-
-
-def test_nothing_is_written_without_the_variable(python: str, tmp_path: Path) -> None:
-    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
-    environment.pop("GUMSHOE_OUTCOMES", None)
-    argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_inside.runs.outcomes", "-p", "no:cacheprovider"]
-    result = subprocess.run(argv, cwd=tmp_path, env=environment, check=False, capture_output=True, timeout=240)
-    assert result.returncode == 0
-    assert sorted(path.name for path in tmp_path.glob("*.jsonl")) == []

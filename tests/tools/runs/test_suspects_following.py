@@ -231,6 +231,6 @@ def test_a_test_goes_on_after_its_subtests(open_bench: Callable[..., Bench], pro
         "    with subtests.test():\n        Cart.price(1)\n"
         "    assert collect() == [0, 1]\n"
     )
-    bench = open_bench("local", tools=("suspects", "trace"))
+    bench = open_bench(tools=("suspects", "trace"))
     assert "cart.py collect" in bench.text("suspects")
     assert "returned [0, 1]" in bench.text("trace", function="collect")

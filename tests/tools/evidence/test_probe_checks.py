@@ -17,7 +17,7 @@ ONE_TEST = "from shop import Cart\n\n\ndef test_sizes():\n    assert Cart().size
 
 
 def test_a_probe_that_cannot_be_compiled_leaves_the_others_alone(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=(*TOOLS, "probe"))
+    bench = open_bench(tools=(*TOOLS, "probe"))
     place = {"path": "shop.py", "line": 6}
     text = bench.call("probe", probes=[{**place, "expression": "items"}, {**place, "expression": "(yield)"}]).text
     assert "'yield' outside function" in text
@@ -26,7 +26,7 @@ def test_a_probe_that_cannot_be_compiled_leaves_the_others_alone(open_bench: Ope
 
 def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> None:
     (shop / "test_shop.py").write_text(ONE_TEST)
-    bench = open_bench("local", tools=TOOLS)
+    bench = open_bench(tools=TOOLS)
     text = bench.text("pdb", command="b shop.py:28, number == 7\nc\np number\ncl\nb shop.py:24\nu\np found")
     assert "number = 7" in text
     found = fact(bench, "number = 7")
@@ -41,7 +41,7 @@ def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> No
 
 def test_breakpoints_set_on_the_way_do_not_count(open_bench: Open, shop: Path) -> None:
     (shop / "test_shop.py").write_text(ONE_TEST)
-    bench = open_bench("local", tools=TOOLS)
+    bench = open_bench(tools=TOOLS)
     bench.call("pdb", command="b test_shop.py:5\nc\nb shop.py:28\nc\np number")
     first, late = [result["stop"] for result in _results(bench) if result.get("stop")]
     assert (first["time"], first["test"]) == (1, "test_shop.py::test_sizes")
@@ -55,7 +55,7 @@ def test_what_stops_while_tests_are_imported_is_not_looked_for_in_a_test(open_be
     (shop / "test_shop.py").write_text(
         "from shop import price\n\nPRICE = price(1)\n\n\ndef test_price():\n    assert price(4) == 7\n"
     )
-    bench = open_bench("local", tools=TOOLS)
+    bench = open_bench(tools=TOOLS)
     assert "count = 1" in bench.text("pdb", command="b shop.py:9\nc\np count")
     found = fact(bench, "count = 1")
     assert isinstance(found.probe, StopProbe)
@@ -73,7 +73,7 @@ def _results(bench: Bench) -> Any:
 
 
 def test_evaluating_changes_nothing_and_ends(open_bench: Open, shop: Path) -> None:
-    bench = open_bench("local", tools=TOOLS)
+    bench = open_bench(tools=TOOLS)
     at = StopProbe(path="shop.py", line=30, test="test_shop.py::test_sizes", time=1)
     expressions = {
         "found.clear()": "None",
