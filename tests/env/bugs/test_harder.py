@@ -181,12 +181,18 @@ def test_omissions_become_tasks_that_name_their_kind(project: Path, tmp_path: Pa
 
 
 def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, tmp_path: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=14, pairs=0.2, out=str(tmp_path / "set"), sandbox=WARM)
+    config = SynthConfig(projects=(str(project),), per_project=14, pairs=0.2, heldout_bugs=0.3, sandbox=WARM)
     result = make_bugs(config)
-    kinds = Counter(task.tags["operator"] for task, _ in result.tasks)
-    assert kinds["two_places"] == 3
-    write_result(result, config)
-    pairs = [pair for pair in load_tasks(str(tmp_path / "set")) if pair[0].tags["operator"] == "two_places"]
+    assert Counter(task.tags["operator"] for task, _ in result.tasks)["two_places"] == 3
+    sides: dict[str, set[str]] = {}
+    for task, oracle in result.tasks:
+        for path, lines in gold_lines(oracle.gold_patch).items():
+            for function in enclosing_functions(task, path, lines):
+                sides.setdefault(f"{path}:{function}", set()).add(task.tags["split"])
+    assert all(len(side) == 1 for side in sides.values()), "both bugs of a pair come from one split"
+    both = [pair for pair in result.tasks if pair[0].tags["operator"] == "two_places"]
+    write_result(SynthResult(both, {}), config.model_copy(update={"out": str(tmp_path / "set")}))
+    pairs = load_tasks(str(tmp_path / "set"))
     for task, oracle in pairs:
         functions = {
             path: enclosing_functions(task, path, lines) for path, lines in gold_lines(oracle.gold_patch).items()
@@ -202,15 +208,3 @@ def test_a_pair_is_resolved_by_both_repairs_and_by_no_single_one(project: Path, 
             assert verdict.problems == ()
             assert verdict.failing_fail_to_pass
             assert not verdict.resolved
-
-
-def test_pairs_come_from_one_split_and_take_each_bug_once(project: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=30, pairs=0.3, heldout_bugs=0.3, sandbox=WARM)
-    result = make_bugs(config)
-    sides: dict[str, set[str]] = {}
-    for task, oracle in result.tasks:
-        for path, lines in gold_lines(oracle.gold_patch).items():
-            for function in enclosing_functions(task, path, lines):
-                sides.setdefault(f"{path}:{function}", set()).add(task.tags["split"])
-    assert any(task.tags["operator"] == "two_places" for task, _ in result.tasks)
-    assert all(len(side) == 1 for side in sides.values())

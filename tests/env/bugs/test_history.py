@@ -14,11 +14,10 @@ from gumshoe.env.bugs.history import history_bugs, offered_names, run_git, unkno
 from gumshoe.env.bugs.packages.baseline import Baseline
 from gumshoe.env.bugs.packages.package import harvest_bugs
 from gumshoe.env.bugs.projects import Suite
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from support.sandboxes.sandbox_backends import WARM
 
-BOX = SandboxConfig(kind="bubblewrap")
 START = '''\
 """Prices."""
 
@@ -206,7 +205,7 @@ def test_a_fix_becomes_a_proven_task_of_the_set(
     passing = tuple(
         f"tests/test_prices.py::test_{test}" for test in ("total", "discount", "label", "no_negative_price")
     )
-    config = HarvestConfig(per_package=3, pairs=0, operators=("arithmetic",), sandbox=BOX)
+    config = HarvestConfig(per_package=3, pairs=0, operators=("arithmetic",), sandbox=WARM)
     baseline = Baseline((), passing, {}, 0.5)
     counts = harvest_bugs("prices", repository.root, Suite(), baseline, config, out, clone, lambda text: None)
     assert counts["kept"] == 3
@@ -214,5 +213,5 @@ def test_a_fix_becomes_a_proven_task_of_the_set(
     assert task.tags["commit"] == name
     assert name not in task.problem_statement
     assert oracle.fail_to_pass == ("tests/test_prices.py::test_no_negative_price",)
-    assert check_task(task, oracle, BOX).problems == ()
+    assert check_task(task, oracle, WARM).problems == ()
     assert not any(path.name == ".git" for path in out.rglob("*"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -19,8 +20,6 @@ from gumshoe.records import Oracle, Task
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
-
-SMALL = SynthConfig(projects=("casebook:ttl_cache", "casebook:ledger"), per_project=3, sandbox=WARM)
 
 
 @pytest.fixture(scope="module")
@@ -99,13 +98,15 @@ def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
 
 @pytest.fixture(scope="module")
 def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The set on disk."""
+    """The bugs of three projects on disk."""
     folder = tmp_path_factory.mktemp("written") / "set"
-    return write_result(casebook, SynthConfig(out=str(folder), sandbox=WARM, workers=2))
+    few = {task.tags["project"] for task, _ in casebook.tasks[:3]}
+    tasks = [pair for pair in casebook.tasks if pair[0].tags["project"] in few]
+    return write_result(SynthResult(tasks, {}), SynthConfig(out=str(folder), sandbox=WARM, workers=2))
 
 
 def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
-    for task, oracle in itertools.islice(load_tasks(str(written)), 30):
+    for task, oracle in load_tasks(str(written)):
         buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
         for path, text in apply_patch(buggy, oracle.gold_patch).items():
             assert text == Path(str(task.workspace.path), path).read_text()
@@ -126,21 +127,27 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
 
 
 def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None:
-    sample = load_tasks(str(written), limit=8)
+    sample = load_tasks(str(written), limit=3)
     checked = list(check_tasks(sample, WARM, workers=2))
-    assert [result.problems for result in checked] == [()] * 8
+    assert [result.problems for result in checked] == [()] * 3
     assert [result.falsifiable for result in checked] == [oracle.falsifiable for _, oracle in sample]
     assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
 
 
-def test_equal_seeds_give_equal_bytes_whatever_the_workers(tmp_path: Path) -> None:
-    def written(name: str, config: SynthConfig) -> bytes:
-        folder = write_result(make_bugs(config), config.model_copy(update={"out": str(tmp_path / name)}))
+def test_equal_seeds_give_equal_bytes_whatever_the_workers(project: Path, tmp_path: Path) -> None:
+    twin = Path(shutil.copytree(project, tmp_path / "twin"))
+    config = SynthConfig(projects=(str(project), str(twin)), per_project=3, sandbox=WARM)
+
+    def written(name: str, result: SynthResult) -> bytes:
+        folder = write_result(result, config.model_copy(update={"out": str(tmp_path / name)}))
         return b"".join((folder / f"{part}.jsonl").read_bytes() for part in ("tasks", "oracles", "rows"))
 
-    first = written("a", SMALL)
-    assert first == written("b", SMALL.model_copy(update={"workers": 5, "batch": 2}))
-    assert first != written("c", SMALL.model_copy(update={"seed": 1}))
+    first = make_bugs(config)
+    again = make_bugs(config.model_copy(update={"workers": 3, "batch": 2}))
+    assert written("a", first) == written("b", again)
+    other = make_bugs(config.model_copy(update={"projects": (str(project),), "seed": 1}))
+    bugs = [task.workspace.overlay for task, _ in first.tasks]
+    assert not all(task.workspace.overlay in bugs for task, _ in other.tasks)
 
 
 def test_what_was_dropped_is_counted(project: Path) -> None:
@@ -159,45 +166,26 @@ def test_a_limit_on_candidates_is_kept(project: Path) -> None:
     assert make_bugs(config).counts["calc"].total() == 4
 
 
-def test_the_command_makes_a_set_that_can_be_moved(
+def test_the_command_makes_a_set_that_can_be_moved_and_its_options_override_the_config(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "set"
-    arguments = [
-        "--projects",
-        str(project),
-        "--out",
-        str(out),
-        "--per-project",
-        "3",
-        "-p",
-        "sandbox.kind=local",
-        "-p",
-        "sandbox.unsafe=true",
-    ]
-    assert main(["synth", *arguments]) == 0
-    printed = capsys.readouterr().out
-    assert "candidates tried, 3 kept" in printed
-    assert "3 tasks in" in printed
-    (project / "calc.py").unlink()
-    moved = out.rename(tmp_path / "moved")
-    task, _ = load_tasks(str(moved))[0]
-    assert Path(str(task.workspace.path), "calc.py").is_file()
-    assert Path(str(task.workspace.path)).is_relative_to(moved)
-
-
-def test_the_command_reads_a_config_and_options_override_it(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = tmp_path / "synth.yaml"
-    config.write_text(
-        "projects: [casebook]\nout: nowhere\nper_project: 9\nsandbox: {kind: local, unsafe: true}\nseed: 3\n"
-    )
+    config = {"projects": ["casebook"], "out": "nowhere", "per_project": 9, "sandbox": WARM.model_dump(), "seed": 3}
+    (tmp_path / "synth.json").write_text(json.dumps(config))
     out = tmp_path / "set"
     options = ["--projects", str(project), "--out", str(out), "--per-project", "2", "--seed", "1", "--workers", "1"]
-    assert main(["synth", str(config), "-p", "operators=[arithmetic, comparison]", *options]) == 0
-    assert len(load_tasks(str(out))) == 2
-    assert {task.tags["operator"] for task, _ in load_tasks(str(out))} <= {"arithmetic", "comparison"}
+    operators = ["-p", "operators=[arithmetic, comparison]"]
+    assert main(["synth", str(tmp_path / "synth.json"), *operators, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "candidates tried, 2 kept" in printed
+    assert "2 tasks in" in printed
+    (project / "calc.py").unlink()
+    moved = out.rename(tmp_path / "moved")
+    tasks = [task for task, _ in load_tasks(str(moved))]
+    assert len(tasks) == 2
+    assert {task.tags["operator"] for task in tasks} <= {"arithmetic", "comparison"}
+    for task in tasks:
+        assert Path(str(task.workspace.path), "calc.py").is_file()
+        assert Path(str(task.workspace.path)).is_relative_to(moved)
 
 
 @pytest.mark.parametrize(

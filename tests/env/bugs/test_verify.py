@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from gumshoe.env.bugs.candidates import Bug
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.bugs.verify import CandidateVerdict, ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
-from support.sandboxes.sandbox_backends import LOCAL
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
 
 CLEAN = """\
 SCALE = 2
@@ -77,11 +80,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def opened(project: Path, suite: Suite | None = None) -> contextlib.closing[ProjectVerifier]:
+    return contextlib.closing(ProjectVerifier("calc", project, WARM, suite=suite))
+
+
 @pytest.fixture(scope="module")
 def verifier(project: Path) -> Iterator[ProjectVerifier]:
-    made = ProjectVerifier("calc", project, LOCAL)
-    yield made
-    made.close()
+    with opened(project) as made:
+        yield made
 
 
 def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEAN) -> Bug:
@@ -90,9 +96,27 @@ def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEA
     return Bug("x", {path: clean.replace(old, new)}, {path: (line,)}, ((path, "f"),))
 
 
-def verdict(verifier: ProjectVerifier, old: str, new: str) -> CandidateVerdict:
-    (answer,) = verifier.verify([variant(old, new)])
-    return answer
+STATUSES = {
+    ("n // 2", "n // 3"): "killed",
+    ("n // 2", "n // [][n]"): "killed",
+    ("SCALE = 2", "SCALE = 3"): "killed",  # at the import, so the whole suite is run
+    ("n > 0", "n >= 1"): "survived",
+    ("    return n\n", "    return -n\n"): "uncovered",
+    ("n -= 1", "n -= 0"): "timeout",
+    ("SCALE = 2", "SCALE = undefined"): "collection",
+    ("def half(", "def halve("): "collection",
+    ("n // 2", "__import__('os')._exit(3)"): "crashed",
+    ("n // 2", "__import__('os').abort()"): "crashed",
+    ("n // 2", "__import__('time').time_ns()"): "flaky",
+}
+"""Changes of the project, each with what becomes of it."""
+
+
+@pytest.fixture(scope="module")
+def verdicts(verifier: ProjectVerifier) -> dict[str, CandidateVerdict]:
+    """The verdicts on all changes, by the new code."""
+    answers = verifier.verify([variant(old, new) for old, new in STATUSES])
+    return {new: answer for (_, new), answer in zip(STATUSES, answers, strict=True)}
 
 
 def test_the_baseline_holds_the_passing_tests(verifier: ProjectVerifier) -> None:
@@ -100,9 +124,14 @@ def test_the_baseline_holds_the_passing_tests(verifier: ProjectVerifier) -> None
     assert verifier.baseline.passing == tuple(f"tests/test_core.py::{name}" for name in names)
 
 
-def test_a_bug_that_a_test_notices_is_killed(verifier: ProjectVerifier) -> None:
-    found = verdict(verifier, "n // 2", "n // 3")
-    assert found.status == "killed"
+def test_each_change_gets_its_status(verdicts: dict[str, CandidateVerdict]) -> None:
+    assert {new: verdicts[new].status for _, new in STATUSES} == {new: status for (_, new), status in STATUSES.items()}
+
+
+def test_a_bug_that_a_test_notices_is_told_with_its_failure(
+    verifier: ProjectVerifier, verdicts: dict[str, CandidateVerdict]
+) -> None:
+    found = verdicts["n // 3"]
     assert found.failures is not None
     (failing,) = found.failures.items()
     assert failing[0] == "tests/test_core.py::test_half"
@@ -110,47 +139,12 @@ def test_a_bug_that_a_test_notices_is_killed(verifier: ProjectVerifier) -> None:
     assert failing[1].message.startswith("AssertionError: assert 1 == 2")
     assert failing[1].frames[-1][0::2] == ("tests/test_core.py", "test_half")
     assert found.passing == tuple(test for test in verifier.baseline.passing if test != failing[0])
+    raised = verdicts["n // [][n]"].failures
+    assert raised is not None
+    assert raised["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 13, "half")
 
 
-def test_the_frames_of_a_failure_end_where_it_was_raised(verifier: ProjectVerifier) -> None:
-    found = verdict(verifier, "n // 2", "n // [][n]")
-    assert found.failures is not None
-    assert found.failures["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 13, "half")
-
-
-def test_a_change_that_no_test_notices_survives(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "n > 0", "n >= 1").status == "survived"
-
-
-def test_a_change_that_no_test_runs_is_not_tried(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "    return n\n", "    return -n\n").status == "uncovered"
-
-
-def test_a_change_at_import_runs_the_whole_suite(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "SCALE = 2", "SCALE = 3").status == "killed"
-
-
-def test_an_endless_loop_is_a_timeout(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "n -= 1", "n -= 0").status == "timeout"
-
-
-def test_a_file_that_cannot_be_imported_is_a_collection_error(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "SCALE = 2", "SCALE = undefined").status == "collection"
-    assert verdict(verifier, "def half(", "def halve(").status == "collection"
-
-
-def test_a_process_that_dies_has_crashed(verifier: ProjectVerifier) -> None:
-    assert verdict(verifier, "n // 2", "__import__('os')._exit(3)").status == "crashed"
-    assert verdict(verifier, "n // 2", "__import__('os').abort()").status == "crashed"
-
-
-def test_a_bug_that_comes_and_goes_is_flaky(verifier: ProjectVerifier) -> None:
-    answer = "__import__('time').time_ns()"
-    assert verdict(verifier, "n // 2", answer).status == "flaky"
-
-
-@pytest.mark.parametrize(("old", "new"), [("<= LIMIT", "< LIMIT"), ("LIMIT = 2", "LIMIT = 1")])
-def test_a_bug_that_makes_a_test_draw_random_numbers_is_flaky(old: str, new: str, tmp_path: Path) -> None:
+def test_a_bug_that_makes_a_test_draw_random_numbers_is_flaky(tmp_path: Path) -> None:
     clean = (
         "import random\n\nLIMIT = 2\n\ndef keep(keys):\n"
         "    return keys if len(keys) <= LIMIT else [random.choice(keys)]\n"
@@ -160,10 +154,10 @@ def test_a_bug_that_makes_a_test_draw_random_numbers_is_flaky(old: str, new: str
         "import cache\n\ndef test_all_fit():\n    kept = len(cache.keep([1, 2]))\n    assert kept == 2\n\n"
         "def test_one_fits():\n    assert cache.keep([1]) == [1]\n"
     )
-    verifier = ProjectVerifier("cache", tmp_path, LOCAL)
-    (found,) = verifier.verify([variant(old, new, path="cache.py", clean=clean)])
-    assert found.status == "flaky"
-    verifier.close()
+    changes = [("<= LIMIT", "< LIMIT"), ("LIMIT = 2", "LIMIT = 1")]
+    with opened(tmp_path) as verifier:
+        found = verifier.verify([variant(old, new, path="cache.py", clean=clean) for old, new in changes])
+    assert [each.status for each in found] == ["flaky", "flaky"]
 
 
 def test_where_every_test_fails_there_is_nothing_to_learn_from(project: Path) -> None:
@@ -171,20 +165,19 @@ def test_where_every_test_fails_there_is_nothing_to_learn_from(project: Path) ->
         "from calc.core import half\n\ndef test_half():\n    assert half(4) == 2\n"
     )
     try:
-        verifier = ProjectVerifier("calc", project, LOCAL)
-        assert verdict(verifier, "n // 2", "n").status == "all_fail"
-        verifier.close()
+        with opened(project) as verifier:
+            (found,) = verifier.verify([variant("n // 2", "n")])
+        assert found.status == "all_fail"
     finally:
         (project / "tests" / "test_core.py").write_text(TESTS)
 
 
-def test_a_variant_leaves_nothing_behind_for_the_next(verifier: ProjectVerifier) -> None:
+def test_a_variant_leaves_nothing_behind_for_the_next(
+    verifier: ProjectVerifier, verdicts: dict[str, CandidateVerdict]
+) -> None:
     """Not its file, not its byte code, not what its tests wrote: the verdict is the same alone and in company."""
-    alone = verdict(verifier, "n // 2", "n // 3")
-    first, second, third = verifier.verify(
-        [variant("SCALE = 2", "SCALE = 4"), variant("n // 2", "n // 3"), variant("n > 0", "n >= 1")]
-    )
-    assert (first.status, second, third.status) == ("killed", alone, "survived")
+    assert verifier.verify([variant("n // 2", "n // 3")]) == [verdicts["n // 3"]]
+    assert verifier.verify([]) == []
 
 
 def test_a_conftest_that_imports_the_project_does_not_hide_the_bug(project: Path) -> None:
@@ -192,10 +185,9 @@ def test_a_conftest_that_imports_the_project_does_not_hide_the_bug(project: Path
     conftest = project / "conftest.py"
     conftest.write_text("import calc.core\n")
     try:
-        verifier = ProjectVerifier("calc", project, LOCAL)
-        assert verdict(verifier, "n // 2", "n // 3").status == "killed"
-        assert verdict(verifier, "n > 0", "n >= 1").status == "survived"
-        verifier.close()
+        with opened(project) as verifier:
+            found = verifier.verify([variant("n // 2", "n // 3"), variant("n > 0", "n >= 1")])
+        assert [each.status for each in found] == ["killed", "survived"]
     finally:
         conftest.unlink()
 
@@ -205,19 +197,14 @@ def test_a_project_that_imports_gumshoe_gets_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import gumshoe\n\ndef test_one():\n    assert gumshoe.one() == 1\n\ndef test_two(): ...\n"
     )
-    verifier = ProjectVerifier("own", tmp_path, LOCAL)
     text = "def one():\n    return 2\n"
-    (answer,) = verifier.verify([Bug("x", {"gumshoe.py": text}, {"gumshoe.py": (2,)}, (("gumshoe.py", "one"),))])
-    verifier.close()
+    with opened(tmp_path) as verifier:
+        (answer,) = verifier.verify([Bug("x", {"gumshoe.py": text}, {"gumshoe.py": (2,)}, (("gumshoe.py", "one"),))])
     assert answer.status == "killed"
 
 
-def test_nothing_is_asked_for_no_candidates(verifier: ProjectVerifier) -> None:
-    assert verifier.verify([]) == []
-
-
 def test_a_closed_verifier_says_so(project: Path) -> None:
-    verifier = ProjectVerifier("calc", project, LOCAL)
+    verifier = ProjectVerifier("calc", project, WARM)
     verifier.close()
     verifier.close()
     with pytest.raises(SandboxClosed):
@@ -229,10 +216,10 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
     [
         (
             "def test_no():\n    assert 0\n",
-            "project x: test_x.py::test_no fails without any bug: fix the project first",
+            "project calc: test_x.py::test_no fails without any bug: fix the project first",
         ),
-        ("import nothing_like_it\n", "project x: test_x.py cannot be collected by pytest"),
-        ("import pytest\n\n@pytest.mark.skip\ndef test_no(): ...\n", "project x has no passing tests"),
+        ("import nothing_like_it\n", "project calc: test_x.py cannot be collected by pytest"),
+        ("import pytest\n\n@pytest.mark.skip\ndef test_no(): ...\n", "project calc has no passing tests"),
         ("import os\n\ndef test_no():\n    os._exit(0)\n", r"its test run ended without a result \(crashed\)"),
         (
             "import os, pathlib\nMARK = pathlib.Path(os.environ['HOME'], 'ran')\n\n"
@@ -243,10 +230,8 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
 )
 def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(tests)
-    verifier = ProjectVerifier("x", tmp_path, LOCAL)
-    with pytest.raises(TaskError, match=message):
+    with opened(tmp_path) as verifier, pytest.raises(TaskError, match=message):
         verifier.verify([])
-    verifier.close()
 
 
 def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> None:
@@ -257,11 +242,10 @@ def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> 
         "def test_signature():\n    assert inspect.signature(shop.scale).parameters['by'].default == 2\n\n"
         "def test_other():\n    assert shop.scale(3, 5) == 15\n"
     )
-    verifier = ProjectVerifier("shop", tmp_path, LOCAL)
-    (found,) = verifier.verify([variant("by=2", "by=3", path="shop.py", clean=clean)])
+    with opened(tmp_path) as verifier:
+        (found,) = verifier.verify([variant("by=2", "by=3", path="shop.py", clean=clean)])
     assert sorted(found.failures or ()) == ["test_shop.py::test_scale", "test_shop.py::test_signature"]
     assert found.passing == ("test_shop.py::test_other",)
-    verifier.close()
 
 
 def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> None:
@@ -273,14 +257,12 @@ def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> N
         "def test_draws_a_uuid():\n    assert uuid.uuid4()\n"
     )
     unseeded = tuple(f"test_x.py::test_draws{what}" for what in ("", "_a_mask", "_a_secret", "_a_uuid"))
-    verifier = ProjectVerifier("x", tmp_path, LOCAL, suite=Suite(repeatable=True))
-    with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
-        verifier.verify([])
-    assert refused.value.tests == unseeded
-    verifier.close()
-    verifier = ProjectVerifier("x", tmp_path, LOCAL)
-    assert sorted(verifier.baseline.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
-    verifier.close()
+    with opened(tmp_path, Suite(repeatable=True)) as verifier:
+        with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
+            verifier.verify([])
+        assert refused.value.tests == unseeded
+    with opened(tmp_path) as verifier:
+        assert sorted(verifier.baseline.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
 
 
 def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_path: Path) -> None:
@@ -301,20 +283,17 @@ def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_pa
         "    assert copy.deepcopy(timer.Timer.clock) is time.monotonic\n\n"
         "def test_quick():\n    assert seconds(timer.Timer) < 5\n"
     )
-    verifier = ProjectVerifier("timer", tmp_path, LOCAL, suite=Suite(repeatable=True))
-    with pytest.raises(UnfitTests, match="test_quick measures time") as refused:
-        verifier.verify([])
-    assert refused.value.tests == ("tests/test_timer.py::test_quick",)
-    verifier.close()
-    verifier = ProjectVerifier("timer", tmp_path, LOCAL)
-    assert len(verifier.baseline.passing) == 3
-    verifier.close()
+    with opened(tmp_path, Suite(repeatable=True)) as verifier:
+        with pytest.raises(UnfitTests, match="test_quick measures time") as refused:
+            verifier.verify([])
+        assert refused.value.tests == ("tests/test_timer.py::test_quick",)
+    with opened(tmp_path) as verifier:
+        assert len(verifier.baseline.passing) == 3
 
 
 def test_a_project_whose_pytest_does_not_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("def test_x(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
-    verifier = ProjectVerifier("x", tmp_path, LOCAL)
-    with pytest.raises(TaskError, match=r"project x: pytest does not start there: .*no-such-option"):
+    message = r"project calc: pytest does not start there: .*no-such-option"
+    with opened(tmp_path) as verifier, pytest.raises(TaskError, match=message):
         verifier.verify([])
-    verifier.close()

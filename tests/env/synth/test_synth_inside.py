@@ -62,18 +62,19 @@ def test_import_only(): ...
 """
 
 
-@pytest.fixture(params=["late", "early"])
-def project(request: pytest.FixtureRequest, no_plugins: None, tmp_path: Path) -> Path:
-    """In `early` a conftest imports the project while pytest is configured, so that forks have to come before."""
+@pytest.fixture
+def project(no_plugins: None, tmp_path: Path) -> Path:
     root = tmp_path / "root"
     (root / "shop").mkdir(parents=True)
     (root / "shop" / "__init__.py").write_text("")
     (root / "shop" / "core.py").write_text(CORE)
     (root / "test_shop.py").write_text(TESTS)
     (root / "link.py").symlink_to("shop/core.py")
-    if request.param == "early":
-        (root / "conftest.py").write_text("import shop.core\n")
     return root
+
+
+both_forks = pytest.mark.parametrize("conftest", ["", "import shop.core\n"], ids=["late", "early"])
+"""Where a conftest imports the project while pytest is being configured, forks have to come before that."""
 
 
 def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
@@ -100,7 +101,9 @@ def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (root.parent / "results").read_text().splitlines()]
 
 
-def test_each_candidate_gets_its_line(project: Path) -> None:
+@both_forks
+def test_each_candidate_gets_its_line(project: Path, conftest: str) -> None:
+    (project / "conftest.py").write_text(conftest)
     clean, *answers = asked(
         project,
         ("LIMIT = 3", "LIMIT = 2"),
@@ -177,14 +180,10 @@ def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
     assert answer["status"] == "killed"
 
 
-def test_a_suite_that_fails_is_all_that_is_told(project: Path) -> None:
-    (project / "test_shop.py").write_text("def test_no(): assert 0\n")
-    (clean,) = asked(project, ("LIMIT = 3", "LIMIT = 2"))
-    assert list(clean["outcomes"].values()) == ["failed"]
-
-
-def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
+@both_forks
+def test_what_tests_leave_behind_is_cleared_away(project: Path, conftest: str) -> None:
     """Files, folders in the place of files, links, byte code: every run finds the project as it was."""
+    (project / "conftest.py").write_text(conftest)
     (project / "data").write_text("clean")
     leave = (
         "\n\ndef test_leave(tmp_path):\n    import os, pathlib\n    here = pathlib.Path(__file__).parent\n"
@@ -202,16 +201,12 @@ def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
     assert not (project.parent / "imported").exists()
 
 
-def test_a_failing_subtest_fails_its_test(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    (root / "shop").mkdir(parents=True)
-    (root / "shop" / "__init__.py").write_text("")
-    (root / "shop" / "core.py").write_text(CORE)
-    (root / "test_shop.py").write_text(
+def test_a_failing_subtest_fails_its_test(project: Path) -> None:
+    (project / "test_shop.py").write_text(
         "import unittest\n\nfrom shop.core import cut\n\n\nclass Cut(unittest.TestCase):\n    def test_cut(self):\n"
         "        for size in (1, 5):\n            with self.subTest(size=size):\n"
         "                self.assertEqual(len(cut([0] * size)), min(size, 3))\n"
     )
-    clean, answer = asked(root, ("LIMIT = 3", "LIMIT = 2"))
+    clean, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
     assert clean["outcomes"] == {"test_shop.py::Cut::test_cut": "passed"}
     assert answer["outcomes"] == {"test_shop.py::Cut::test_cut": "failed"}

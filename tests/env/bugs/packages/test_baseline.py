@@ -9,8 +9,8 @@ import pytest
 from gumshoe.env.bugs.config import BaselineConfig
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.projects import Suite
-from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import TaskError
+from support.sandboxes.sandbox_backends import WARM
 
 TESTS = """\
 import pytest
@@ -48,6 +48,9 @@ def test_beside_it():
 """
 
 
+pytestmark = pytest.mark.needs("bubblewrap")
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = tmp_path / "project"
@@ -59,7 +62,7 @@ def project(tmp_path: Path) -> Path:
 
 def baseline_of(project: Path, **limits: int) -> Baseline:
     config = BaselineConfig(runs=2, **limits)
-    return find_baseline("small", project, Suite(), config, SandboxConfig(kind="bubblewrap"), lambda text: None)
+    return find_baseline("small", project, Suite(), config, WARM, lambda text: None)
 
 
 def test_a_class_that_cannot_be_collected_costs_its_file_and_not_the_package(project: Path) -> None:

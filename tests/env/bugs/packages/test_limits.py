@@ -1,14 +1,19 @@
-"""How much of a package a harvest makes: limits, and what a further run takes over from an earlier one."""
+"""Harvests cut short by a broken sandbox or by limits, and what a further run takes over from an earlier one."""
 
 from __future__ import annotations
 
-import shutil
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages.harvest import harvest
+from support.sandboxes.processes import descendants
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("index", "own_cache")]
 
@@ -26,13 +31,32 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def config(package: Path, tmp_path: Path, cache: Path) -> HarvestConfig:
-    """A harvest of the package, without verdicts of an earlier one."""
-    shutil.rmtree(cache / "harvest" / "verdicts", ignore_errors=True)
+def config(package: Path, tmp_path: Path) -> HarvestConfig:
     return HarvestConfig(sources=(str(package),), out=str(tmp_path / "set"), per_package=13, difficulty=False)
 
 
-def test_a_package_with_more_time_or_more_bugs_goes_on_from_what_was_judged(config: HarvestConfig, cache: Path) -> None:
+def test_a_harvest_goes_on_after_a_package_whose_sandbox_breaks(config: HarvestConfig, tmp_path: Path) -> None:
+    untestable = tmp_path / "untestable"
+    untestable.mkdir()
+    (untestable / "thing.py").write_text("x = 1\n")
+    (untestable / "test_thing.py").write_text("import no_such_module_of_anybody_at_all\n\n\ndef test_x(): ...\n")
+
+    def kill_once(package: str, stage: str, text: str) -> None:
+        if (package, stage, text) == ("calm", "baseline", ""):
+            threading.Thread(target=kill_the_next_sandbox, args=[descendants(os.getpid())]).start()
+
+    began = time.monotonic()
+    broken, refused = harvest(config.model_copy(update={"sources": (*config.sources, str(untestable))}), kill_once)
+    assert (broken.stage, broken.done) == ("baseline", False)
+    assert "the sandbox is gone" in broken.reason
+    assert (refused.stage, refused.done) == ("environment", False)
+    assert "No module named 'no_such_module_of_anybody_at_all'" in refused.reason
+    assert 0 < refused.seconds["environment"] <= time.monotonic() - began + 0.05  # rounded to a tenth
+
+
+def test_a_package_goes_on_from_what_was_judged_and_one_whose_tests_take_long_gets_ten_bugs(
+    config: HarvestConfig, cache: Path
+) -> None:
     def judged() -> bytes:
         (journal,) = (cache / "harvest" / "verdicts").iterdir()
         return journal.read_bytes()
@@ -47,14 +71,19 @@ def test_a_package_with_more_time_or_more_bugs_goes_on_from_what_was_judged(conf
     assert second.startswith(first)
     assert len(set(second.splitlines())) == second.count(b"\n") >= whole.candidates
 
-    (few,) = harvest(config.model_copy(update={"per_package": 5}))
-    assert (few.done, few.verified) == (True, 5)
+    (few,) = harvest(config.model_copy(update={"per_package": 12, "verify_s": 0.001, "pairs": 0.0}))
+    assert (few.wanted, few.verified, few.done) == (10, 10, True)
     assert judged() == second
 
 
-def test_where_the_tests_would_take_too_long_fewer_bugs_are_wanted_but_never_less_than_ten(
-    config: HarvestConfig,
-) -> None:
-    (few,) = harvest(config.model_copy(update={"per_package": 12, "verify_s": 0.001}))
-    assert (few.wanted, few.done) == (10, True)
-    assert few.verified <= 10
+def kill_the_next_sandbox(before: set[int]) -> None:
+    """Kills all of the sandbox that this process starts next, from outside, when a program runs in it."""
+    while True:
+        for pid in descendants(os.getpid()) - before:
+            with suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap" and len(descendants(pid)) > 2:
+                    for one in descendants(pid):
+                        with suppress(ProcessLookupError):  # the first one takes the others with it
+                            os.kill(one, signal.SIGKILL)
+                    return
+        time.sleep(0.01)

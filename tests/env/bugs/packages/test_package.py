@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.harvest import harvest
 from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.bugs.packages.report import read_report
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
-from support.sandboxes.processes import descendants
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 
@@ -288,57 +281,3 @@ def test_the_status_is_read_from_the_set(
 ) -> None:
     assert main(["harvest", "--status", "--out", str(harvested[0])]) == 0
     assert "1 of 1 packages produced a set" in capsys.readouterr().out
-
-
-def test_a_package_without_tests_is_refused_with_the_reason(
-    index: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    del index
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "thing.py").write_text("x = 1\n")
-    (broken / "test_thing.py").write_text("import no_such_module_of_anybody_at_all\n\n\ndef test_x(): ...\n")
-    began = time.monotonic()
-    assert main(["harvest", str(broken), "--out", str(tmp_path / "set"), *OPTIONS]) == 1
-    capsys.readouterr()
-    report = json.loads((tmp_path / "set" / "packages" / "broken" / "report.json").read_text())
-    assert report["stage"] == "environment"
-    assert "No module named 'no_such_module_of_anybody_at_all'" in report["reason"]
-    assert 0 < report["seconds"]["environment"] <= time.monotonic() - began + 0.05  # rounded to a tenth
-
-
-def test_a_package_whose_sandbox_breaks_is_refused_and_the_harvest_goes_on(index: None, tmp_path: Path) -> None:
-    del index
-    functions = [f"def line{n}(x):\n    y = {n + 2} * x\n    return y + {n}\n" for n in range(16)]
-    code = "\n\n".join(functions)
-    tests = [f"def test_{n}():\n    assert line{n}(5) == {5 * (n + 2) + n}\n" for n in range(16)]
-    slow = "def test_slow():\n    time.sleep(2)\n"
-    for name, more in (("broken", [slow]), ("calm", [])):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.py").write_text(code)
-        lines = "\n\n".join(["import time", f"from {name} import *\n", *tests, *more])
-        (tmp_path / name / f"test_{name}.py").write_text(lines)
-
-    def kill_once(package: str, stage: str, text: str) -> None:
-        if (package, stage, text) == ("broken", "baseline", ""):
-            threading.Thread(target=kill_the_next_sandbox, args=[descendants(os.getpid())]).start()
-
-    sources = tuple(str(tmp_path / name) for name in ("broken", "calm"))
-    config = HarvestConfig(sources=sources, out=str(tmp_path / "set"), per_package=1, difficulty=False)
-    broken, calm = harvest(config, kill_once)
-    assert (broken.stage, broken.done) == ("baseline", False)
-    assert "the sandbox is gone" in broken.reason
-    assert (calm.done, calm.verified) == (True, 1)
-
-
-def kill_the_next_sandbox(before: set[int]) -> None:
-    """Kills all of the sandbox that this process starts next, from outside, when a program runs in it."""
-    while True:
-        for pid in descendants(os.getpid()) - before:
-            with suppress(OSError):
-                if Path(f"/proc/{pid}/comm").read_text().strip() == "bwrap" and len(descendants(pid)) > 2:
-                    for one in descendants(pid):
-                        with suppress(ProcessLookupError):  # the first one takes the others with it
-                            os.kill(one, signal.SIGKILL)
-                    return
-        time.sleep(0.01)

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.cli import main
 from gumshoe.config import load_config
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.environment import quiet_arguments
+from gumshoe.env.bugs.packages.harvest import reports_in
 from gumshoe.env.bugs.packages.lock import Lock, choose_python, interpreters
-from gumshoe.env.bugs.packages.package import harvest_package
 from gumshoe.env.bugs.packages.requirements import missing_packages, plugins_used, read_package, reason_of
 from gumshoe.env.bugs.packages.requirements import test_requirements as requirements_of
 from gumshoe.env.bugs.packages.sources import copy_tree, get_source, parse_sources, unpack
@@ -266,7 +267,7 @@ def test_doctests_are_told_from_other_tests(test: str, expected: bool) -> None:
 
 
 def test_what_pytest_runs_on_is_refused_before_anything_is_fetched(tmp_path: Path) -> None:
-    (source,) = parse_sources(("pluggy>=1",))
-    report = harvest_package(source, HarvestConfig(), tmp_path / "set", lambda stage, text: None)
+    assert main(["harvest", "pluggy>=1", "--out", str(tmp_path / "set")]) == 1
+    (report,) = reports_in(tmp_path / "set")
     assert not report.done
     assert report.reason == "pytest itself depends on it: with a bug in it, no test outcome could be trusted"

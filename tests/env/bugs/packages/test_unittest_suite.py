@@ -12,45 +12,14 @@ from gumshoe.env.bugs.packages.baseline import find_baseline
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS
 from gumshoe.env.bugs.packages.unittest_suite import commands, dotted, is_method, shortest, unittest_suite
 from gumshoe.env.bugs.projects import Project, Suite
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from support.doctested_cart import CART
+from support.sandboxes.sandbox_backends import WARM
 
-BUBBLEWRAP = SandboxConfig(kind="bubblewrap", pool=2)
-CART = '''\
-"""A cart."""
-
-
-def total(prices, discount=0):
-    """The sum.
-
-    >>> total([1, 2])
-    3
-    >>> total([5], discount=2)
-    3
-    """
-    result = 0
-    for price in prices:
-        result = result + price
-    if discount > 0:
-        result = result - discount
-    return result
-
-
-def cheapest(prices):
-    """The lowest.
-
-    >>> cheapest([3, 1, 2])
-    1
-    """
-    best = None
-    for price in prices:
-        if best is None or price < best:
-            best = price
-    return best
-
+HALF = '''
 
 def half(number):
     """Half of it.
@@ -105,7 +74,7 @@ def test_of_pytest():
 def shop(folder: Path, cases: str) -> Path:
     files = {
         "shop/__init__.py": "",
-        "shop/cart.py": CART,
+        "shop/cart.py": CART + HALF,
         "tests/helper.py": "NUMBERS = [1, 2, 3]\n",
         "tests/test_cart.py": cases,
         "README.rst": "Use it\n======\n\n>>> from shop.cart import total\n>>> total([2, 2])\n4\n",
@@ -118,17 +87,17 @@ def shop(folder: Path, cases: str) -> Path:
 
 
 def config_with(**limits: int) -> HarvestConfig:
-    return HarvestConfig(sandbox=BUBBLEWRAP, baseline=BaselineConfig(runs=2, **limits))
+    return HarvestConfig(sandbox=WARM, baseline=BaselineConfig(runs=2, **limits))
 
 
 def under_unittest(project: Path, config: HarvestConfig) -> Suite:
-    baseline = find_baseline("shop", project, Suite(), config.baseline, BUBBLEWRAP, lambda text: None)
+    baseline = find_baseline("shop", project, Suite(), config.baseline, WARM, lambda text: None)
     suite = Suite(None, baseline.arguments)
     return unittest_suite("shop", project, suite, baseline, config, lambda text: None)
 
 
 def bugs_of(project: Path, suite: Suite, exclude: tuple[str, ...]) -> list[tuple[Task, Oracle]]:
-    config = SynthConfig(projects=(str(project),), per_project=4, exclude=exclude, pairs=0.0, sandbox=BUBBLEWRAP)
+    config = SynthConfig(projects=(str(project),), per_project=2, exclude=exclude, pairs=0.0, sandbox=WARM)
     made = make_bugs(config, projects=[Project("shop", project, str(project), suite)])
     return made.tasks
 
@@ -139,7 +108,7 @@ def test_tasks_are_run_by_unittest(tmp_path: Path) -> None:
     suite = under_unittest(project, config_with())
     assert suite.command == ("python", "-m", "unittest", "discover", "-v", "-s", "tests")
     tasks = bugs_of(project, suite, ("tests/",))
-    assert len(tasks) == 4
+    assert len(tasks) == 2
     for task, oracle in tasks:
         assert task.entrypoint == suite.command
         named = {*oracle.fail_to_pass, *oracle.pass_to_pass}
@@ -148,39 +117,36 @@ def test_tasks_are_run_by_unittest(tmp_path: Path) -> None:
             *(f"test_cart.Lowest.{name}" for name in ("test_cheapest", "test_nothing")),
         }
         assert task.problem_statement.startswith("test_cart.")
-    assert [result.problems for result in check_tasks(tasks, BUBBLEWRAP)] == [()] * 4
+    assert [result.problems for result in check_tasks(tasks, WARM)] == [()] * 2
 
 
 @pytest.mark.needs("bubblewrap")
 def test_a_failing_test_is_left_out_by_naming_the_others(tmp_path: Path) -> None:
     cases = CASES.replace("from helper import NUMBERS", "NUMBERS = [1, 2, 3]")
     broken = "\n    def test_broken(self):\n        self.fail()\n\n\ndef test_of_pytest"
-    suite = under_unittest(shop(tmp_path, cases.replace("\n\ndef test_of_pytest", broken)), config_with())
+    project = shop(tmp_path, cases.replace("\n\ndef test_of_pytest", broken))
+    suite = under_unittest(project, config_with())
     assert suite.command[:4] == ("python", "-m", "unittest", "-v")
     assert set(suite.command[4:]) == {
         "tests.test_cart.Totals",
         "tests.test_cart.Lowest.test_cheapest",
         "tests.test_cart.Lowest.test_nothing",
     }
-
-
-@pytest.mark.needs("bubblewrap")
-def test_too_few_methods_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match=r"6 of its tests are methods of classes, 7 are needed \(baseline.min_tests\)"):
-        under_unittest(shop(tmp_path, CASES), config_with(min_tests=7))
+        under_unittest(project, config_with(min_tests=7))
 
 
 @pytest.mark.needs("bubblewrap")
 def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
     project = shop(tmp_path, CASES)
     suite = Suite(None, DOCTEST_WAYS[0])
-    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), BUBBLEWRAP, lambda text: None)
+    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), WARM, lambda text: None)
     names = ("cart.total", "cart.cheapest", "cart.half")
     assert set(baseline.passing) == {*(f"shop/cart.py::shop.{name}" for name in names), "README.rst::README.rst"}
     tasks = bugs_of(project, Suite(None, baseline.arguments), ("tests/",))
-    assert len(tasks) == 4
+    assert len(tasks) == 2
     write_taskset(tmp_path / "set", tasks)
-    assert [result.problems for result in check_tasks(tasks, BUBBLEWRAP)] == [()] * 4
+    assert [result.problems for result in check_tasks(tasks, WARM)] == [()] * 2
 
 
 def test_names_of_tests() -> None:

@@ -1,0 +1,259 @@
+"""Environments of packages, built with pip's real index: which pytest is in them, byte code of tests, warm sandboxes.
+
+The older pytest stamps byte code with the time of its source, the newer with its hash. One of the packages is installed
+in place, so that a `.pth` file names a folder of the workspace.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import marshal
+import os
+import tarfile
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import SandboxConfig
+from gumshoe.env.bugs.candidates import bug_of, candidates
+from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.environment import build_environment
+from gumshoe.env.bugs.packages.lock import Lock
+from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.verify import ProjectVerifier
+from gumshoe.env.diff import make_patch
+from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
+from gumshoe.env.sandboxes.compiling import compile_tests
+from gumshoe.env.sandboxes.open import close_pools, open_sandbox
+from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.verifier import verify
+from gumshoe.env.workspace import Workspace
+from gumshoe.records import Oracle, Task, TestRun
+from support.sandboxes.sandbox_backends import NO_PLUGINS
+from support.sandboxes.warm_sandboxes import fill_pools, servers_in
+
+CODE = "def double(x):\n    return 2 * x\n\n\ndef lowest(x, y):\n    return min(x, y)\n"
+WRONG = CODE.replace("2 * x", "3 * x")
+TESTS = """\
+import json, sys
+from shop import double, lowest
+
+
+def test_double():
+    with open("path.json", "w") as file:
+        json.dump(sys.path, file)
+    assert double(2) == 4
+
+
+def test_lowest():
+    assert lowest(3, 2) == 2
+"""
+EASY = "def test_double():\n    assert True\n"
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "shop"
+version = "1"
+[project.optional-dependencies]
+test = ["pytest==4.6.11"]
+[tool.setuptools.packages.find]
+where = ["src"]
+"""
+OLD = {"shop.py": CODE, "requirements-test.txt": "pytest==7.4.4\npluggy==1.2.0\n"}
+IN_PLACE = {"src/shop/__init__.py": CODE, "pyproject.toml": PYPROJECT}
+EARLIER = 1_600_000_000
+BUBBLEWRAP = SandboxConfig(kind="bubblewrap")
+POOL = SandboxConfig(kind="bubblewrap", pool=1, env=NO_PLUGINS)
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package whose environment is built, and a task whose bug is in its file `code`."""
+
+    root: Path
+    code: str
+    lock: Lock
+    task: Task
+
+    @property
+    def oracle(self) -> Oracle:
+        gold = make_patch({self.code: (WRONG.encode(), CODE.encode())})
+        return Oracle(task_id="shop", gold_patch=gold, fail_to_pass=("tests/test_shop.py::test_double",))
+
+    def with_files(self, overlay: dict[str, str | None]) -> Task:
+        """The task with other files in its workspace."""
+        return self.task.model_copy(update={"workspace": self.task.workspace.model_copy(update={"overlay": overlay})})
+
+
+def build(root: Path, files: dict[str, str]) -> Package:
+    common = {"tests/test_shop.py": TESTS, "conftest.py": "import sys\nsys.path.insert(0, '.')\n"}
+    for name, text in {**common, **files}.items():
+        path = root / "source" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GUMSHOE_CACHE", str(root / "cache"))
+        built = build_environment(root / "source", root / "project", BuildConfig(python="3.11"), lambda text: None)
+    code = next(iter(files))
+    workspace = workspace_from_folder(root / "project", {code: WRONG})
+    task = Task(
+        id="shop",
+        source="synth",
+        problem_statement="",
+        workspace=workspace.model_copy(update={"environment": built.lock.name}),
+        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+    )
+    return Package(root, code, built.lock, task)
+
+
+@pytest.fixture(scope="module")
+def old(index: None, tmp_path_factory: pytest.TempPathFactory) -> Package:
+    """A package that wants an older pytest."""
+    return build(tmp_path_factory.mktemp("old"), OLD)
+
+
+@pytest.fixture(scope="module")
+def in_place(index: None, tmp_path_factory: pytest.TempPathFactory) -> Package:
+    """A package with its code in `src` that wants a pytest which is too old for this Python."""
+    return build(tmp_path_factory.mktemp("in-place"), IN_PLACE)
+
+
+@pytest.fixture(params=["old", "in_place"])
+def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[Package]:
+    """One of the packages, its cache without byte code of tests; the project's files are years old."""
+    package: Package = request.getfixturevalue(request.param)
+    monkeypatch.setenv("GUMSHOE_CACHE", str(package.root / "cache"))
+    place = place_of(package.task)
+    assert place is not None
+    place.unlink(missing_ok=True)
+    for path in (package.root / "project").rglob("*.py"):
+        os.utime(path, (EARLIER, EARLIER))
+    yield package
+    close_pools()
+
+
+only_in_place = pytest.mark.parametrize("package", ["in_place"], indirect=True)
+
+
+def kept(task: Task) -> dict[str, bytes]:
+    archive = byte_code_archive(task)
+    if archive is None:
+        return {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        return {info.name: file.read() for info in tar if (file := tar.extractfile(info)) is not None}
+
+
+def test_a_pinned_pytest_that_is_too_old_for_the_python_is_replaced(old: Package, in_place: Package) -> None:
+    assert {"pytest==7.4.4", "pluggy==1.2.0"} <= set(old.lock.packages)
+    (version,) = (name.partition("==")[2] for name in in_place.lock.packages if name.startswith("pytest=="))
+    assert int(version.split(".")[0]) >= 7
+
+
+@pytest.mark.parametrize("package", ["old"], indirect=True)
+def test_bugs_are_judged_by_an_older_pytest(package: Package) -> None:
+    suite = Suite(package.lock.name)
+    verifier = ProjectVerifier("shop", package.root / "project", BUBBLEWRAP, suite=suite)
+    try:
+        verdicts = verifier.verify([bug_of(one) for one in candidates(CODE, 0, path=package.code)])
+    finally:
+        verifier.close()
+    statuses = {verdict.status for verdict in verdicts}
+    assert "killed" in statuses
+    assert statuses <= {"killed", "survived"}
+
+
+def test_byte_code_of_tests_is_made_once_and_is_there_in_every_sandbox(package: Package) -> None:
+    task = package.task
+    assert byte_code_archive(task) is None
+    compile_tests([task, task], BUBBLEWRAP)
+    place = place_of(task)
+    assert place is not None
+    made = place.stat().st_mtime_ns
+    compile_tests([task], BUBBLEWRAP)
+    assert place.stat().st_mtime_ns == made
+    names = sorted(kept(task))
+    assert [name.partition(".")[0] for name in names] == ["__pycache__/conftest", "tests/__pycache__/test_shop"]
+    with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
+        assert sorted(entry.path for entry in sandbox.walk() if is_of_tests(entry.path)) == names
+        assert sandbox.run(task.entrypoint, timeout=60).exit_code == 1
+
+
+def test_byte_code_is_what_pytest_runs_in_sandboxes_but_not_in_verdicts(package: Package) -> None:
+    """A verdict writes the tests that it varies anew, so what was made of the original ones is not for them."""
+    task = package.task
+    compile_tests([task], BUBBLEWRAP)
+    (name,) = [name for name in kept(task) if "test_shop" in name]
+    easy = marshal.dumps(compile(EASY, "/workspace/tests/test_shop.py", "exec"))
+    place = place_of(task)
+    assert place is not None
+    keep_byte_code(place, {name: kept(task)[name][:16] + easy})
+    with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
+        assert sandbox.run(task.entrypoint, timeout=60).exit_code == 0
+    assert not verify(task, package.oracle, "", BUBBLEWRAP, trusted=False).resolved
+
+
+def test_a_test_file_that_differs_has_no_byte_code(package: Package) -> None:
+    task = package.task
+    compile_tests([task], BUBBLEWRAP)
+    overlays: list[dict[str, str | None]] = [
+        {"tests/test_shop.py": TESTS},
+        {"tests/test_shop.py": None},
+        {"tests": None},
+    ]
+    for overlay in overlays:
+        assert [name.partition(".")[0] for name in kept(package.with_files(overlay))] == ["__pycache__/conftest"]
+    test = package.root / "project" / "tests" / "test_shop.py"
+    data = next(data for name, data in kept(task).items() if "test_shop" in name)
+    if data[4:8] == b"\0\0\0\0":
+        test.touch()
+        assert "test_shop" not in str(list(kept(task)))
+    else:
+        assert data[8:16] == importlib.util.source_hash(test.read_bytes())
+
+
+@only_in_place
+def test_only_tests_that_pytest_runs_in_an_environment_have_byte_code(package: Package) -> None:
+    unittest = package.task.model_copy(update={"entrypoint": ("python", "-m", "unittest")})
+    space = package.task.workspace.model_copy(update={"environment": None})
+    for other in (unittest, package.task.model_copy(update={"workspace": space})):
+        assert place_of(other) is None
+        compile_tests([other], BUBBLEWRAP)
+        assert byte_code_archive(other) is None
+    assert not is_of_tests("tests/__pycache__/shop.cpython-311.pyc")
+    assert not is_of_tests("tests/test_shop.cpython-311-pytest-9.0.pyc")
+
+
+def episode(task: Task, config: SandboxConfig = POOL) -> tuple[list[str], TestRun, list[str]]:
+    """The servers before the first run, that run, and its import path."""
+    with open_sandbox(task, config, trusted=True) as sandbox:
+        before = servers_in(sandbox)
+        run = Workspace(task, sandbox).run_tests(warm=True)
+        path = json.loads(sandbox.read_file("path.json"))
+    fill_pools()
+    return before, run, path
+
+
+@only_in_place
+def test_a_server_waits_and_its_forks_find_a_package_that_is_installed_in_place(package: Package) -> None:
+    """One that changes how the interpreter starts gets a fresh interpreter."""
+    assert list(package.root.glob("cache/environments/*/root/lib/*/site-packages/*shop*.pth"))
+    right, wrong = package.with_files({}), package.task
+    fresh = episode(right, POOL.model_copy(update={"test_server": False}))
+    assert (fresh[1].passed, fresh[1].result.warm) == (True, False)
+    for number, (variant, passes) in enumerate([(right, True), (wrong, False), (right, True)]):
+        before, run, path = episode(variant)
+        assert (run.passed, run.result.warm) == (passes, True)
+        assert path == fresh[2]
+        assert bool(before) == bool(number)
+    changing = package.with_files({"src/sitecustomize.py": "import sys\nsys.path.append('/elsewhere')\n"})
+    _, run, path = episode(changing)
+    assert (run.passed, run.result.warm, path[-1]) == (True, False, "/elsewhere")
+    assert "a module sitecustomize of its own" in str(run.result.cold)
