@@ -57,7 +57,7 @@ class VaryPolicy:
         if turn == 0:
             return _seek(turn, "I run the tests to see what fails.", "eval")
         if turn == 1:
-            return _seek(turn, _failing(outputs), "suspects")
+            return _seek(turn, "Which functions do the failing tests run?", "suspects")
         listed = by_tool.get("suspects")
         suspects = shown_suspects(listed.data) if listed is not None else ()
         if listed is None or not suspects:
@@ -78,19 +78,13 @@ class VaryPolicy:
         thought = pack.hypothesis
         if seen is not None:  # The fewer words a report has, the fewer a small model can get wrong.
             pack = pack.model_copy(update={"findings": (seen,), "hypothesis": ""})
-            thought = "I report this place and what I saw there."
+            thought = "I report this place."
         text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], thought)
         return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
 
 
 def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})) -> Completion:
     return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
-
-
-def _failing(outputs: Sequence[ToolOutput]) -> str:
-    failed = failures(outputs)
-    where = failed[0].test.rpartition("::")[2] if failed else "the tests"
-    return f"Which functions do the runs of {where} share?"
 
 
 def _holds(place: Mapping[str, Any], change: Mapping[str, Any]) -> bool:

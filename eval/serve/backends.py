@@ -168,6 +168,8 @@ def _transformers(config: ServeConfig, device: str, dtype: str, model: str, port
         if device == "cpu":
             # Room for two of the longest conversations; left alone, the server takes most of the memory.
             argv += ["--cb-num-blocks", str(2 * config.max_length // PAGE_TOKENS), "--cb-max-batch-tokens", "512"]
+            # For the few queries of a decoding step, PyTorch's fused attention takes longer than the rest of the model.
+            argv += ["--attn-implementation", "eager"]
     return argv
 
 
@@ -191,10 +193,10 @@ def environment(
 
 
 def _on_cpu(config: ServeConfig, model: Path) -> dict[str, str]:
-    """Makes waiting threads sleep instead of spin: sandboxes need the processor too. A small model gets one thread, as
-    its layers take less time than threads need to synchronize.
+    """Makes threads wait for each other about as long as a layer takes, and then sleep: sandboxes need the processor,
+    too. A small model gets two threads, as its layers leave nothing to do for more.
     """
-    variables = {"OMP_WAIT_POLICY": "PASSIVE", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
+    variables = {"GOMP_SPINCOUNT": "20000", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
     weights = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in model.glob(pattern))
-    threads = config.threads or (1 if weights < SMALL_MODEL_BYTES else None)
+    threads = config.threads or (2 if weights < SMALL_MODEL_BYTES else None)
     return variables if threads is None else {**variables, "OMP_NUM_THREADS": str(threads)}
