@@ -102,17 +102,6 @@ def test_thinking_is_kept_apart_and_sent_back_while_it_is_known() -> None:
     assert unknown["messages"][1]["content"][0]["type"] == "text"
 
 
-def test_calls_left_in_the_text_are_read() -> None:
-    words = '[seek] look\n<tool_call>\n{"name": "view", "arguments": {"path": "a"}}\n</tool_call>'
-    completion, _ = ask(said(text(words)))
-    assert completion.tool_calls == (ToolCall(id="call-0-0", name="view", arguments={"path": "a"}),)
-
-
-def test_arguments_that_are_no_object_become_a_parse_error() -> None:
-    completion, _ = ask(said(call("view", "a.py")))
-    assert completion.tool_calls[0].parse_error is not None
-
-
 @pytest.mark.parametrize(("stop", "reason"), [("max_tokens", "length"), ("refusal", "content_filter")])
 def test_why_it_stopped_is_told(stop: str, reason: str) -> None:
     assert ask(said(text("x"), stop=stop))[0].finish_reason == reason

@@ -88,15 +88,6 @@ def test_branches_branch_again_where_the_tree_is_deeper(config: Make) -> None:
     assert amount(deepest) == amount(found[f"{root.id}/1.1/2.1"])
 
 
-def test_a_shell_is_as_it_was_in_every_branch(config: Make) -> None:
-    tools = {"tools": ["bash", "rewrite", "submit"]}
-    made = varied(config, options={"shell": True}, agent=tools, branch={"width": 2}, eval_on_submit=False)
-    assert collect(made).branches == 1
-    for one in played(made).values():
-        assert "seen=yes" in one.steps[1].observations[0].text
-        assert "total - 11" in one.steps[1].observations[0].text
-
-
 def test_what_a_branch_did_is_gone_from_the_tools_and_what_came_before_is_not(tmp_path: Path) -> None:
     task, _ = make_task(tmp_path / "repo", 0)
     with closing(DebugEnv(task, tools=["view", "bash", "report"], sandbox=LOCAL)) as env:

@@ -19,7 +19,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.collect.data.store import read_failures, read_trajectories
-from gumshoe.records import Score, StopReason, Trajectory
+from gumshoe.records import Score, Trajectory
 from gumshoe.storage import read_records, write_jsonl
 from support.provider_server import Handler, chat, provider
 
@@ -193,29 +193,6 @@ def test_ctrl_c_twice_stops_at_once_though_a_program_runs(config_file: Make, tmp
     assert list(temporary.iterdir()) == []
 
 
-def test_no_sandbox_is_left_behind_by_a_kill(gate: Gate, gated: Make) -> None:
-    gate.close_at(1)
-    process = start(gated(6))
-    wait_for(gate.closed.is_set, process)
-    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True)
-    pids = [int(pid) for pid in children.stdout.split()]
-    assert pids
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    deadline = time.monotonic() + 240
-    while any(_alive(pid) for pid in pids):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 def test_a_second_process_is_refused(gate: Gate, gated: Make, run_here: Run) -> None:
     config = gated(2)
     gate.close_at(1)
@@ -231,40 +208,21 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make, run_here: Run) -> 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (["-p", "polcy.kind=human"], "unknown key 'polcy'; did you mean 'policy'?"),
-        (["-p", "policy.explor=1"], "did you mean 'explore'?"),
         (["-p", "policy.kind=techer"], "techer"),
         (["-p", "workers=0"], "workers"),
         (["-p", "tasks.source=nowhere"], "no task source 'nowhere'"),
         (["-p", "tasks.tags.split=test"], "no task of"),
-        (["-p", "agent.prompt=missing.jinja"], "missing.jinja cannot be read"),
         (["-p", "budget.cost_usd=1"], "requires policy.prices"),
-        (["-p", "policy={kind: openai, model: m}"], "set OPENAI_API_KEY"),
         (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
-        (["-p", "policy={kind: replay, run: none}"], "none is not a run folder"),
-        (
-            ["-p", "policy={kind: openai, model: m, base_url: 'http://127.0.0.1:9/v1'}", "-p", "sandbox.unsafe=false"],
-            "does not isolate",
-        ),
     ],
 )
 def test_wrong_input_ends_in_one_line_and_exit_code_2(
-    config_file: Make,
-    changes: list[str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    config_file: Make, changes: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     assert main(["collect", str(config_file(1)), *changes]) == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert said in line
     assert line.startswith("gumshoe collect: ")
-
-
-def test_a_missing_config_file(tmp_path: Path, run_here: Run) -> None:
-    refused = run_here("collect", str(tmp_path / "none.yaml"))
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
 
 
 def test_status_counts_what_is_there(config_file: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,13 +236,6 @@ def test_status_counts_what_is_there(config_file: Make, tmp_path: Path, capsys: 
     assert (data["finished"], data["resolved"], data["running"], data["stops"]) == (2, 2, False, {"submitted": 2})
     assert main(["status", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_trajectories_hold_no_absolute_host_paths_of_the_run(config_file: Make, tmp_path: Path) -> None:
-    assert main(["collect", str(config_file(1))]) == 0
-    (found,) = read_trajectories(tmp_path / "run")
-    assert isinstance(found, Trajectory)
-    assert str(tmp_path) not in found.model_dump_json()
 
 
 def scripted(tmp_path: Path, *turns: tuple[str, str, dict[str, Any]]) -> dict[str, str]:
@@ -328,11 +279,3 @@ def test_what_was_given_up_is_tried_again_on_request(tmp_path: Path, config_file
     assert main(["collect", str(config)]) == 1
     assert main(["collect", str(config), "--force-failed"]) == 0
     assert lines(tmp_path / "run" / "trajectories.jsonl") == 1
-
-
-def test_without_eval_on_submit_resolved_stays_unknown(tmp_path: Path, config_file: Make) -> None:
-    config = config_file(1, policy=scripted(tmp_path, *TURNS), eval_on_submit=False)
-    assert main(["collect", str(config)]) == 0
-    (found,) = read_trajectories(tmp_path / "run")
-    assert (found.resolved, found.stop, bool(found.patch)) == (None, StopReason.SUBMITTED, True)
-    assert "eval_on_submit" in found.scores[0].explanation

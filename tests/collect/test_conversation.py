@@ -17,7 +17,7 @@ from gumshoe.collect.episode.decisions import (
     parse_decision,
     turn_with_call,
 )
-from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
+from gumshoe.records import Decision, Message, ToolCall, ToolSchema
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,6 @@ def test_reads_back_what_it_writes(decision: Decision, tenths: int | None, ratio
 )
 def test_a_turn_in_a_few_words(tool: str, arguments: dict[str, Any], expected: str) -> None:
     assert describe_turn(turn_with_call(0, "[seek 0.6] I look.", tool, arguments)) == f"{expected}, confidence 0.6"
-
-
-def test_a_turn_without_a_call_in_a_few_words() -> None:
-    assert describe_turn(Completion(text="I give up.")) == "no call"
 
 
 def test_text_chat_has_the_layout_of_hermes_templates() -> None:

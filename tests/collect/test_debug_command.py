@@ -89,18 +89,6 @@ def test_asked_to_it_changes_the_files(repo: Path, options: list[str], capsys: p
     assert not list(repo.glob(".*"))
 
 
-def test_where_the_tests_still_fail_the_patch_is_printed_all_the_same(
-    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrong = scripted(
-        tmp_path, [("rewrite", {"path": "calc.py", "start": 2, "code": "    return a * b + 1"}), REPAIR[1]]
-    )
-    assert main(["debug", str(repo), *wrong]) == 1
-    shown = capsys.readouterr()
-    assert "+    return a * b + 1" in shown.out
-    assert "the tests do not pass" in shown.err
-
-
 def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = state(repo)
     seeker = ["policy.kind=investigator", "sandbox.kind=local", "sandbox.unsafe=true"]
@@ -117,13 +105,6 @@ def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: p
     assert "the tests pass" not in shown.err
     assert "the tests do not pass" not in shown.err
     assert state(repo) == before
-
-
-def test_an_agent_that_changes_nothing_says_so(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["debug", str(repo), *scripted(tmp_path, [("submit", {})])]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "nothing was changed" in shown.err
 
 
 @pytest.mark.parametrize(
@@ -151,21 +132,6 @@ def test_a_run_folder_in_the_repository_is_refused(
         assert main(["debug", str(repo), "--out", str(out), *options]) == 2
         assert "whose files stay as they are: move it out" in capsys.readouterr().err
     assert state(repo) == before
-
-
-def test_an_agent_that_gives_up_has_the_last_word(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    investigator = ["policy.kind=investigator", "sandbox.kind=local", "sandbox.unsafe=true"]
-    given = [part for each in investigator for part in ("-p", each)]
-    assert main(["debug", str(repo), "--entrypoint", "false", *given]) == 1
-    assert (
-        "nothing was changed; its last words: Nothing that can be run here points to a place."
-        in capsys.readouterr().err
-    )
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["debug", str(tmp_path / "gone"), "--model", "m"]) == 2
-    assert f"no folder {tmp_path / 'gone'}" in capsys.readouterr().err
 
 
 def test_an_agent_that_cannot_go_on_says_why(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,15 +11,10 @@ from gumshoe.collect.data.evidence import (
     pack_arguments,
     region_of,
     seen_code,
-    stop_at,
-    telling_values,
 )
-from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
-from gumshoe.collect.packs import is_quoted
 from gumshoe.records import (
     Completion,
-    Finding,
     Location,
     Message,
     Observation,
@@ -119,19 +114,6 @@ def test_the_region_is_the_innermost_function_or_class(line: int, expected: Regi
     assert region_of(LINES, line) == expected
 
 
-def test_a_region_ends_where_nothing_was_seen() -> None:
-    seen = {number: LINES[number] for number in (7, 8, 9)}
-    assert region_of(seen, 8) == Region(7, 9, "total")
-    assert region_of({8: LINES[8]}, 8) == Region(8, 8, None)
-
-
-def test_code_is_read_off_views() -> None:
-    assert seen_code([VIEW]) == {"shop/cart.py": LINES}
-    assert seen_code([EVAL, output(0, "view"), output(0, "view", "a.py 9-10 of 10 lines\n   9 x = 1")]) == {}
-    part = output(0, "view", path="a.py", start=9, lines=["x = 1", "y = 2"])
-    assert seen_code([part]) == {"a.py": {9: "x = 1", 10: "y = 2"}}
-
-
 def test_of_a_view_that_was_cut_only_what_it_still_shows_was_seen() -> None:
     lines = [f"line_{number} = {number}" for number in range(8, 108)]
     text, _ = cut(
@@ -144,12 +126,6 @@ def test_of_a_view_that_was_cut_only_what_it_still_shows_was_seen() -> None:
     assert {8, 9, 106, 107} <= set(code)
     assert not {40, 60, 80} & set(code)
     assert all(f"{number} {line}\n" in text + "\n" for number, line in code.items())
-
-
-def test_failures_have_their_telling_line() -> None:
-    (failure,) = failures([EVAL, VIEW])
-    assert (failure.step, failure.test) == (0, "tests/test_cart.py::test_total[a b]")
-    assert failure.message == "AssertionError: assert 2 == 3"
 
 
 def test_a_program_without_tests_fails_with_its_last_words() -> None:
@@ -172,44 +148,10 @@ def test_a_pack_holds_what_was_seen_and_cites_it() -> None:
     ]
 
 
-def test_without_values_the_stop_itself_is_quoted() -> None:
-    stop = {"reason": "breakpoint", "path": "shop/cart.py", "line": 12, "function": "total"}
-    bare = output(2, "pdb", "> shop/cart.py:12 in total", results=[{"command": "c", "output": "", "stop": stop}])
-    pack = build_pack([VIEW, bare], {"shop/cart.py": {12}}, "")
-    assert pack is not None
-    assert [finding.quote for finding in pack.findings] == ["shop/cart.py:12"]
-
-
 def test_what_nobody_has_seen_is_in_no_pack() -> None:
     assert build_pack([EVAL, STOP], {"shop/cart.py": {12}}, "x") is None
     assert build_pack([EVAL, VIEW], {"shop/other.py": {12}}, "x") is None
     assert build_pack([EVAL, VIEW], {"shop/cart.py": {99}}, "x") is None
-
-
-def test_functions_get_a_location_each() -> None:
-    pack = build_pack([VIEW], {"shop/cart.py": {8, 12, 20}}, "x")
-    assert pack is not None
-    assert [(place.start, place.end) for place in pack.locations] == [(7, 12), (18, 20)]
-
-
-def test_stops_elsewhere_do_not_count() -> None:
-    assert stop_at(STOP, "shop/cart.py", {12}) is not None
-    assert stop_at(STOP, "shop/cart.py", {2}) is None
-    assert stop_at(STOP, "cart.py", {12}) is None
-    assert stop_at(VIEW, "shop/cart.py", {12}) is None
-    assert stop_at(STOP, "shop/cart.py", set()) is None
-
-
-def test_an_object_tells_less_than_a_value() -> None:
-    assert [name for name, _ in telling_values(STOP)] == ["result", "items", "self"]
-
-
-def test_quotes_are_looked_up_in_the_step_they_cite() -> None:
-    texts = {0: "a  b\n c"}
-    assert is_quoted(Finding(claim="", step=0, quote=" a b c "), texts)
-    assert not is_quoted(Finding(claim="", step=1, quote="a"), texts)
-    assert not is_quoted(Finding(claim="", step=0, quote="ab"), texts)
-    assert not is_quoted(Finding(claim="", step=0, quote=" "), texts)
 
 
 def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:
@@ -224,12 +166,6 @@ def test_tool_messages_carry_their_observations_until_they_are_stored() -> None:
     assert tool_outputs(stored.messages) == []
     assert outputs_of_steps(stored.steps) == [EVAL]
     assert Trajectory.model_validate_json(stored.model_dump_json()) == stored
-
-
-def test_what_was_elided_is_not_seen() -> None:
-    call = ToolCall(id="c", name="eval")
-    messages = [Completion(text="", tool_calls=(call,)).as_message(), tool_message(0, EVAL.observation, call)]
-    assert tool_outputs(shown(messages, 2)) == []
 
 
 @pytest.mark.parametrize(

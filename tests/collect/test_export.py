@@ -11,19 +11,17 @@ import pytest
 import yaml
 
 from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.config import AgentConfig, CollectConfig
+from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.export import export_runs
-from gumshoe.collect.data.export.rows import COLUMNS, agent_decision_rows, agent_row, held_out_projects
+from gumshoe.collect.data.export.rows import COLUMNS, agent_decision_rows, agent_row
 from gumshoe.collect.data.export.seeker import Dropped, SeekerView
 from gumshoe.collect.data.store import RunFolder, read_trajectories
-from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.packs import is_quoted
 from gumshoe.errors import DatasetError
-from gumshoe.records import Completion, ContextPack, Score, StopReason, ToolCall, ToolSchema, Trajectory
+from gumshoe.records import Completion, ContextPack, Score, ToolCall, Trajectory
 from gumshoe.storage import write_jsonl
 from gumshoe.text import escape_json
 from support.collect.export_episodes import NASTY, episode
-from support.collect.small_tasks import make_task
 
 Make = Callable[..., CollectConfig]
 
@@ -77,16 +75,6 @@ def test_splits_are_by_project(tmp_path: Path, config: Make) -> None:
     assert result.dropped["agent"] == {"held-out bug": 1}
     kept = export_runs([tmp_path / "run"], tmp_path / "out", views=["agent"], test_share=0, held_out_bugs=True)
     assert kept.rows["agent"] == {"train": 41, "test": 1}
-
-
-def test_the_choice_of_projects_depends_on_their_names_alone() -> None:
-    names = [f"p{number}" for number in range(20)]
-    chosen = held_out_projects(names, 0.1)
-    assert len(chosen) == 2
-    assert held_out_projects(names[::-1], 0.1) == chosen
-    assert held_out_projects(["one"], 0.5) == frozenset()
-    assert len(held_out_projects(["one", "two"], 0.9)) == 1
-    assert held_out_projects(names, 0) == frozenset()
 
 
 def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served(tmp_path: Path, config: Make) -> None:
@@ -177,18 +165,6 @@ def test_episodes_that_are_not_resolved_stay_out_unless_told(tmp_path: Path, con
     assert found.rows["agent"]["train"] == 3
 
 
-def test_quotes_are_checked_against_the_trace_once_more(tmp_path: Path, config: Make) -> None:
-    whole = debugged(tmp_path, config)
-    steps = tuple(
-        step.model_copy(
-            update={"observations": tuple(one.model_copy(update={"text": ""}) for one in step.observations)}
-        )
-        for step in whole.steps
-    )
-    with pytest.raises(Dropped, match="no finding with evidence"):
-        SeekerView().row(whole.model_copy(update={"steps": steps}))
-
-
 def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         for number in range(4):
@@ -246,28 +222,6 @@ def test_the_command_prints_counts_and_refuses_what_is_no_run(
         assert failed.returncode == 2
         assert said in failed.stderr
         assert failed.stderr.count("\n") == 1
-
-
-def test_a_seekers_own_episode_ends_with_its_report(tmp_path: Path, config: Make) -> None:
-    made = config(1, agent={"kind": "seeker"})
-    collect(made)
-    (found,) = read_trajectories(Path(made.out))
-    row = SeekerView().row(found)
-    assert found.stop is StopReason.REPORTED
-    assert row["messages"][-1]["role"] == "assistant"
-    assert row["messages"] == [message.as_openai(arguments_as_text=False) for message in found.messages[:-1]]
-
-
-def test_the_agents_prompts_are_short_and_the_same_for_every_task(tmp_path: Path) -> None:
-    for kind in ("debug", "rewrite", "debug_5", "seeker"):
-        agent = make_agent(AgentConfig(kind=kind))
-        schemas = [ToolSchema(name=name, description="", parameters={}) for name in agent.tools]
-        tasks = [make_task(tmp_path / "repo", number)[0] for number in (1, 2)]
-        openings = [agent.opening(task, schemas, "Mind this.") for task in tasks]
-        assert openings[0][0] == openings[1][0]
-        assert openings[0][1] != openings[1][1]
-        assert openings[0][0].content.endswith("Mind this.")
-        assert len(openings[0][0].content) < 700
 
 
 def test_two_exports_of_one_name_are_not_taken_for_one_by_the_cache_of_datasets(tmp_path: Path, config: Make) -> None:

@@ -176,25 +176,14 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule",
-    ["steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit", "scored=arm:hit:all", "honest=0.5"],
-)
-def test_wrong_rules_are_told(rule: str) -> None:
-    with pytest.raises(ConfigError):
-        make_rule(rule)
-
-
-@pytest.mark.parametrize(
     ("rule", "message"),
     [
+        *((rule, "") for rule in ("steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit")),
         ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
-        ("pass_rate=nan..1", "cannot be read"),
-        ("grounded=nan", "cannot be read"),
-        ("best=nan", "cannot be read"),
-        ("scored=arm:hit:nan", "cannot be read"),
+        *((f"{rule}nan", "cannot be read") for rule in ("pass_rate=0..", "grounded=", "best=", "scored=arm:hit:")),
     ],
 )
-def test_rules_that_nothing_could_pass_are_refused(rule: str, message: str) -> None:
+def test_wrong_rules_are_told(rule: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make_rule(rule)
 

@@ -1,15 +1,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.interchange import (
     all_from_atif,
     from_atif,
@@ -18,56 +13,11 @@ from gumshoe.collect.data.interchange import (
     from_swe_agent,
     to_atif,
 )
-from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Decision,
     StopReason,
 )
-from support.collect.small_trajectories import eventful
-
-Make = Callable[..., CollectConfig]
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def test_a_trajectory_comes_back_from_atif_as_it_was(config: Make) -> None:
-    made = config(2)
-    collect(made)
-    for one in (eventful(), *read_trajectories(Path(made.out))):
-        assert from_atif(json.loads(json.dumps(to_atif(one)))) == one
-
-
-def test_atif_has_the_fields_of_version_1_8() -> None:
-    atif = to_atif(eventful())
-    assert list(atif) == [
-        *("schema_version", "session_id", "trajectory_id", "agent", "steps", "final_metrics", "extra")
-    ]
-    assert atif["schema_version"] == "ATIF-v1.8"
-    assert set(atif["agent"]) == {"name", "version", "tool_definitions"}
-    assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4, 5]
-    assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent", "user"]
-    agent = atif["steps"][2]
-    assert set(agent) == {
-        *("step_id", "source", "model_name", "message", "reasoning_content"),
-        *("metrics", "tool_calls", "observation", "extra"),
-    }
-    assert [call["tool_call_id"] for call in agent["tool_calls"]] == ["a", "b"]
-    assert [result["source_call_id"] for result in agent["observation"]["results"]] == ["a", "b"]
-    assert agent["observation"]["results"][1]["content"] == "1 failed"
-    assert atif["final_metrics"]["total_cost_usd"] == 0.5
-    assert set(atif["extra"]) == {"gumshoe"}
-
-
-def test_timestamps_are_iso_and_in_order(config: Make) -> None:
-    import datetime
-
-    made = config(1)
-    collect(made)
-    (one,) = read_trajectories(Path(made.out))
-    stamps = [step["timestamp"] for step in to_atif(one)["steps"] if step["source"] == "agent"]
-    assert all(stamp.endswith("Z") for stamp in stamps)
-    assert stamps == sorted(stamps, key=datetime.datetime.fromisoformat)
-
 
 FOREIGN: dict[str, Any] = {
     "schema_version": "ATIF-v1.6",
@@ -97,24 +47,6 @@ def test_a_foreign_atif_trajectory_is_read() -> None:
     assert (found.policy.model, found.policy.agent, found.usage.prompt_tokens) == ("m", "other", 9)
     assert (found.stop, found.resolved, found.task.id) == (StopReason.UNKNOWN, None, "s-1")
     assert from_atif(json.loads(json.dumps(to_atif(found)))) is not None
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {},
-        {"schema_version": "ATIF-v2.0"},
-        {"schema_version": "ATIF-v1.7"},
-        {**FOREIGN, "schema_version": "ATIF-v1.9"},
-        {**FOREIGN, "steps": [{"step_id": 1}]},
-        {**FOREIGN, "steps": [{"source": "nobody", "message": "x"}]},
-        {**FOREIGN, "steps": [{"source": "agent", "message": 3}]},
-        {**FOREIGN, "extra": {"gumshoe": {}}},
-    ],
-)
-def test_what_is_no_atif_is_told(broken: dict[str, Any]) -> None:
-    with pytest.raises(DatasetError):
-        from_atif(broken)
 
 
 def test_what_another_model_wrote_earlier_is_shown_and_is_no_step() -> None:
@@ -199,38 +131,6 @@ def test_a_swe_agent_file_is_read() -> None:
     assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
     with pytest.raises(DatasetError, match="no history"):
         from_swe_agent({}, name="x")
-
-
-def test_lines_end_only_where_a_line_ends(tmp_path: Path, run_here: Run) -> None:
-    """U+2028 and U+0085 stand unescaped in JSON that others wrote."""
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"messages": [{"role": "user", "content": "a\u2028b\u0085c"}]}\n\n', encoding="utf-8")
-    done = run_here("convert", str(rows), "--from", "messages", "--out", str(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr
-    assert "a\u2028b\u0085c" in (tmp_path / "run" / "trajectories.jsonl").read_text(encoding="utf-8")
-
-
-def test_wrong_input_is_one_line(tmp_path: Path, run_here: Run) -> None:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text('{"messages": []}\n{"id": "x"}\n', encoding="utf-8")
-    (tmp_path / "list.json").write_text("[]", encoding="utf-8")
-    (tmp_path / "torn.json").write_text("{", encoding="utf-8")
-    for number, (words, said) in enumerate(
-        [
-            ([str(tmp_path / "none"), "--from", "atif"], "cannot be read"),
-            ([str(tmp_path / "list.json"), "--from", "swe-agent"], "must hold a JSON object"),
-            ([str(tmp_path / "torn.json"), "--from", "atif"], "is not JSON"),
-            ([str(rows), "--from", "messages"], "line 2 has no list of messages"),
-            ([str(tmp_path), "--to", "atif"], "is not a run folder"),
-            ([str(rows)], "one of the arguments"),
-        ]
-    ):
-        done = run_here("convert", *words, "--out", str(tmp_path / f"out{number}"))
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert said in done.stderr
-        assert not (tmp_path / f"out{number}").exists()
-    full = run_here("convert", str(rows), "--from", "messages", "--out", str(tmp_path))
-    assert "already exists" in full.stderr
 
 
 def test_a_file_of_mini_swe_agent_is_read() -> None:

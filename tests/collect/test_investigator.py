@@ -43,19 +43,6 @@ def tried_at(line: int, code: str = CODE) -> list[str]:
     return [change.do for change in changes_at(statements(code)[line])]
 
 
-def test_statements_know_where_they_are_and_what_has_a_value() -> None:
-    found = statements()
-    assert list(found) == [1, 2, 3, 4, 5, 7, 8]
-    assert found[5].names == ("prices", "rate", "left")
-    assert found[5].in_loop
-    assert not found[8].in_loop
-
-
-def test_a_part_of_a_function_is_read_too() -> None:
-    code = "            total += f(x, 1)\n        else:\n            pass\n    return total\n"
-    assert {line: one.node is not None for line, one in statements(code, 40).items()} == {40: True, 42: True, 43: True}
-
-
 def test_code_that_cannot_be_parsed_has_lines_only() -> None:
     found = statements("def f(:\n    # note\n    return )\n")
     assert {line: (one.code, one.node) for line, one in found.items()} == {1: ("def f(:", None), 3: ("return )", None)}

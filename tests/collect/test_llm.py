@@ -5,7 +5,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,8 @@ import yaml
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.policies.llm import find_key, llm_path, load_llm, with_llm, write_template
-from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig, TeacherConfig
 from gumshoe.errors import ConfigError
-from gumshoe.records import Message
 from support.provider_server import chat, fault, provider
 
 KEY = "sk-planted-9f8e7d6c5b4a"
@@ -132,11 +129,3 @@ def test_a_planted_key_is_nowhere(tmp_path: Path, config: Callable[..., CollectC
     assert b"looked" in texts[tmp_path / "run" / "trajectories.jsonl"]
     assert b"[key]" in texts[tmp_path / "run" / "failures.jsonl"]
     assert [path for path, text in texts.items() if KEY.encode() in text] == []
-
-
-def test_the_key_of_the_file_is_sent() -> None:
-    with provider(chat("x")) as server:
-        config = OpenAIConfig(model="m", base_url=server.url, api_key_env="MINE")
-        with closing(OpenAIPolicy(config, environ={"MINE": KEY})) as policy:
-            policy.complete([Message(role="user", content="U")], [])
-        assert server.headers[0]["authorization"] == f"Bearer {KEY}"

@@ -137,19 +137,6 @@ def test_the_line_break_before_a_native_call_is_not_part_of_the_text() -> None:
     assert only_text.text == "  look\n"
 
 
-def test_calls_left_in_the_text_are_read() -> None:
-    text = '[seek] look\n<tool_call>\n{"name": "view", "arguments": {"path": "a"}}\n</tool_call>'
-    completion, _ = ask(chat(text))
-    assert completion.text == "[seek] look"
-    assert completion.tool_calls == (ToolCall(id="call-0-0", name="view", arguments={"path": "a"}),)
-
-
-def test_text_syntax_sends_no_tools() -> None:
-    _, server = ask(chat("x"), syntax="text")
-    assert "tools" not in server.requests[0]
-    assert "<tools>" in server.requests[0]["messages"][0]["content"]
-
-
 @pytest.mark.parametrize("message", [{"reasoning_content": "hm"}, {"reasoning": "hm"}])
 def test_reasoning_is_kept_apart(message: dict[str, Any]) -> None:
     completion, _ = ask(chat("answer", **message))
@@ -240,13 +227,6 @@ def test_a_wrong_key_is_not_tried_again_and_not_shown() -> None:
 def test_a_context_overflow_has_an_error_of_its_own(refusal: Answer) -> None:
     with pytest.raises(ContextOverflow):
         ask(refusal)
-
-
-def test_a_server_that_is_not_there() -> None:
-    config = OpenAIConfig(base_url="http://127.0.0.1:9/v1", model="m", retry=RetryConfig(attempts=2))
-    policy = OpenAIPolicy(config, environ={}, pause=Waits())
-    with closing(policy), pytest.raises(PolicyError, match="failed 2 times"):
-        policy.complete(MESSAGES, TOOLS)
 
 
 def test_openai_itself_wants_a_key() -> None:

@@ -11,23 +11,14 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
-from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, last_frame
-from gumshoe.collect.policies.registry import TRUSTED_KINDS
-from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
-from gumshoe.collect.policies.teacher import TeacherPolicy, names_in
+from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.policy_config import (
-    HumanConfig,
-    InvestigatorConfig,
-    OpenAIConfig,
     ReplayConfig,
-    ScriptedConfig,
-    SuspectConfig,
-    TeacherConfig,
-    TracebackConfig,
-    VaryConfig,
 )
-from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
+from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas
 from support.collect.small_tasks import CLEAN, make_task
@@ -109,24 +100,6 @@ def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
     ]
 
 
-def test_the_teacher_reports_whole_functions_on_request(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    teacher = TeacherPolicy(task, oracle, explore=0.0, whole_functions=True)
-    (call,) = converse(teacher, SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)[-1].tool_calls
-    assert call.arguments["locations"] == [{"path": "shop.py", "start": 4, "end": 8, "symbol": "discount"}]
-
-
-def test_the_teacher_says_when_the_tests_still_fail(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    turns = converse(
-        TeacherPolicy(task, oracle, explore=0.0),
-        ("eval", "grep", "view", "rewrite", "submit"),
-        *(FAILING, OUTLINE, FULL_VIEW, "rewrote", FAILING),
-    )
-    assert parse_decision(turns[-1].text).confidence == 0.5
-    assert "still fail" in turns[-1].text
-
-
 def test_the_same_seed_gives_the_same_episode_and_others_vary(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path, 3)
     answers = (FAILING, OUTLINE, FULL_VIEW, STOP)
@@ -189,12 +162,6 @@ def test_no_sequence_of_calls_is_more_than_a_fifth_of_the_teachers_episodes(tmp_
     assert 10 <= wrong <= 90
 
 
-def test_a_teacher_without_the_tools_it_needs_says_so(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    with pytest.raises(PolicyError, match="rewrite, or report"):
-        converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view"), FAILING, FULL_VIEW)
-
-
 def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path, 3)
     turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), FAILING)
@@ -207,17 +174,6 @@ def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
     assert turns[2].tool_calls[0].name == "report"
 
 
-def test_a_teacher_without_an_oracle_is_a_wrong_config(tmp_path: Path) -> None:
-    task, _ = make_task(tmp_path, 3)
-    with pytest.raises(ConfigError, match="needs the oracle"):
-        make_policy(TeacherConfig(), task, None, 0)
-
-
-def test_names_in_a_line() -> None:
-    code = 'total = price(items)[key] + self.rate if len(x) > 3 else "a b"'
-    assert names_in(code) == ["total", "price", "items", "key", "self", "rate"]
-
-
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()\n  pkg/b.py:7 in g: 1/0"
     run, report = converse(TRACEBACK, SEEKER, answer(text, outcomes=[FAILING_TEST]))
@@ -225,18 +181,6 @@ def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
     assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
-
-
-def test_frames_of_programs_and_of_tests() -> None:
-    printed = [{"path": "pkg/a.py", "line": 3, "function": "f", "code": "g()"}]
-    frame = last_frame({"outcomes": [], "frames": printed})
-    assert frame is not None
-    assert (frame.path, frame.line) == ("pkg/a.py", 3)
-    only_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
-    frame = last_frame({"outcomes": [only_test]})
-    assert frame is not None
-    assert (frame.path, frame.line) == ("tests/test_a.py", 9)
-    assert last_frame({"outcomes": [{**FAILING_TEST, "outcome": "xfailed"}]}) is None
 
 
 @pytest.mark.parametrize("policy", [TRACEBACK, SUSPECT])
@@ -261,16 +205,6 @@ def test_a_script_finds_its_place_and_ends() -> None:
         converse(ScriptedPolicy(script), ("eval",), "x", "y")
 
 
-def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "script.jsonl"
-    file.write_text(Completion(text="hi").model_dump_json() + "\n", encoding="utf-8")
-    task, _ = make_task(tmp_path / "repo", 0)
-    assert make_policy(ScriptedConfig(script=str(file)), task, None, 0).complete(OPENING, []).text == "hi"
-    file.write_text('{"tekst": 3}\n', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"line 1: \w+"):
-        load_script(file)
-
-
 def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
     from gumshoe.records import Step
     from support.collect.small_trajectories import trajectory
@@ -286,25 +220,6 @@ def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., Co
     other = task.model_copy(update={"id": "other"})
     with pytest.raises(PolicyError, match="no trajectory of task other"):
         make_policy(ReplayConfig(run=str(tmp_path / "run")), other, None, 0)
-
-
-def test_the_registry_knows_every_kind(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 0)
-    kinds = {
-        "teacher": TeacherConfig(),
-        "traceback": TracebackConfig(),
-        "suspect": SuspectConfig(),
-        "vary": VaryConfig(),
-        "investigator": InvestigatorConfig(),
-        "human": HumanConfig(),
-        "openai": OpenAIConfig(model="m", base_url="http://127.0.0.1:9/v1"),
-    }
-    for kind, config in kinds.items():
-        policy = make_policy(config, task, oracle, 0)
-        assert policy.kind == kind
-        assert policy.trusted == (kind != "openai")
-        assert policy.trusted == (kind in TRUSTED_KINDS)
-        close_policy(policy)
 
 
 def test_the_first_suspect_is_reported() -> None:

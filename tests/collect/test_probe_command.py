@@ -66,17 +66,6 @@ def test_what_the_run_found_holds_in_a_fresh_sandbox(seekers: Path, capsys: pyte
     assert any(finding["probe"]["kind"] == "stop" for one in shown for finding in one["pack"]["findings"])
 
 
-def test_reports_from_before_there_were_probes(
-    seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = changed(seekers, tmp_path / "old", probe=None, check=None)
-    lines = (old / "trajectories.jsonl").read_text().replace(', "probe": null', "").replace(', "check": null', "")
-    (old / "trajectories.jsonl").write_text(lines.replace(',"probe":null', "").replace(',"check":null', ""))
-    first = next(iter(read_trajectories(old)))
-    code, shown = probe(str(old), "--id", first.id, capsys=capsys)
-    assert (code, len(shown), set(statuses(shown))) == (0, 1, {"unchecked"})
-
-
 def test_a_wrong_value_is_contradicted(seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pack = next(one.context_pack for one in read_trajectories(seekers) if one.task.id == TASKS[0])
     assert pack is not None

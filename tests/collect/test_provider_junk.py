@@ -201,7 +201,7 @@ def _event_stream(lines: list[Any]) -> bytes:
 @pytest.mark.usefixtures("no_collections")
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")  # in the SDK
 @settings(
-    max_examples=200,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -84,7 +84,9 @@ def test_an_agent_reproduces_repairs_and_submits(pair: tuple[Task, Oracle]) -> N
 
 
 def test_the_verdict_is_that_of_the_hidden_tests_whatever_was_reproduced(pair: tuple[Task, Oracle]) -> None:
-    assert play(pair, script(reproduce(WRONG), FIX, SUBMIT, SUBMIT)).resolved is True
+    found = play(pair, script(reproduce(WRONG), FIX, SUBMIT, SUBMIT))
+    assert found.resolved is True
+    assert "test_add" not in found.model_dump_json()
     untouched = play(pair, script(reproduce(WRONG), SUBMIT))
     assert untouched.resolved is not True
     assert untouched.patch == ""
@@ -118,14 +120,6 @@ def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) ->
         assert "Reproduce the issue with a small test" in prompt
         assert not any(words in prompt for words in ("whose tests fail", "failing tests"))
         assert len(prompt) < 700
-
-
-def test_without_the_tool_no_prompt_speaks_of_it(pair: tuple[Task, Oracle]) -> None:
-    agent = make_agent(AgentConfig(tools=("view", "bash", "rewrite", "submit")))
-    assert agent.tools_in("issue") == agent.tools
-    prompt = prompt_of(agent, pair[0])
-    assert "eproduce" not in prompt
-    assert "run-time" not in prompt
 
 
 def test_scripted_policies_end_without_a_failing_test(pair: tuple[Task, Oracle]) -> None:

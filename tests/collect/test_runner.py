@@ -32,16 +32,6 @@ def served(config: Make, url: str, tasks: int = 2, **changes: object) -> Collect
     return config(tasks, policy=policy, **changes)
 
 
-def test_a_model_over_the_wire_plays_whole_episodes(config: Make) -> None:
-    with provider(chat("[seek 0.5] look", [("eval", {})]), SUBMIT) as server:
-        made = served(config, server.url, 2, workers=1)
-        assert collect(made).finished == 2
-    first, second = read_trajectories(Path(made.out))
-    assert [step.tool_calls[0].name for step in first.steps] == ["eval", "submit"]
-    assert (first.policy.kind, first.policy.model, first.resolved) == ("openai", "m", False)
-    assert (first.usage.prompt_tokens, first.usage.cached_tokens, second.usage.completion_tokens) == (200, 120, 10)
-
-
 def test_what_the_infrastructure_failed_is_tried_again_and_kept_apart(config: Make) -> None:
     with provider(fault(500), SUBMIT) as server:
         made = served(config, server.url, 1)
@@ -89,11 +79,6 @@ def test_an_error_nobody_foresaw_ends_its_episode_and_no_other(config: Make) -> 
     assert failures[0]["traceback"].endswith("ZeroDivisionError: integer division or modulo by zero\n")
 
 
-def test_a_run_in_which_every_episode_breaks_comes_to_its_end(config: Make) -> None:
-    result = collect(failing(config, "shop/0", "shop/1", "shop/2", attempts=1))
-    assert (result.finished, result.gave_up) == (0, 3)
-
-
 def test_a_run_may_stop_after_some_failures(config: Make, config_file: Callable[..., Path]) -> None:
     made = failing(config, "shop/0", "shop/1", "shop/2")
     file = config_file(3, policy=made.policy.model_dump(), workers=1)
@@ -126,23 +111,6 @@ def test_the_runs_budget_stops_cleanly_and_a_larger_one_goes_on(config: Make) ->
         assert len(server.requests) == 5
         assert paid < 5
     assert len({found.id for found in read_trajectories(Path(small.out))}) == 4
-
-
-def test_turns_are_a_budget_too(config: Make) -> None:
-    with provider(SUBMIT) as server:
-        made = served(config, server.url, 4, workers=1, budget={"steps": 2})
-        result = collect(made)
-        assert (result.finished, result.stopped) == (2, "the budget of steps is used up")
-        assert collect(made).now == 0
-        assert collect(served(config, server.url, 4, workers=1, budget={"steps": 3})).now == 1
-
-
-def test_money_is_a_budget_too(config: Make) -> None:
-    with provider(SUBMIT) as server:
-        prices = {"prompt": 10_000, "completion": 0}
-        made = served(config, server.url, 4, workers=1, budget={"cost_usd": 1.5}, prices=prices)
-        result = collect(made)
-    assert (result.finished, result.stopped) == (2, "the budget of cost_usd is used up")
 
 
 def test_samples_differ_by_seed_and_id(config: Make) -> None:
@@ -222,20 +190,6 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert "2/4" in screen.getvalue()
     assert "Ctrl-C again" in screen.getvalue()
     assert "shop/1 step 3: eval" in screen.getvalue()
-
-
-def test_the_progress_of_a_single_episode_is_what_it_does() -> None:
-    control = Control()
-    plain, screen = io.StringIO(), io.StringIO()
-    console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
-    with ProgressShow(1, 0, control, plain) as lines, ProgressShow(1, 0, control, console=console) as live:
-        for doing in ("shop/1 step 1: eval", "shop/1 step 2: pdb b shop.py:3, confidence 0.6"):
-            control.step("worker 1", doing)
-            for show in (lines, lines, live):
-                show.tick()
-    assert plain.getvalue() == "shop/1 step 1: eval\nshop/1 step 2: pdb b shop.py:3, confidence 0.6\n"
-    assert "pdb b shop.py:3, confidence 0.6" in screen.getvalue()
-    assert "episodes/min" not in screen.getvalue()
 
 
 def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,10 +17,8 @@ from gumshoe.collect.data.store import (
     read_failures,
     read_state,
     read_trajectories,
-    trajectory_id,
 )
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.locks import is_locked
 from gumshoe.records import Completion, Observation, ToolCall, Trajectory
 from gumshoe.storage import repair_tail, write_jsonl
 from support.collect.export_episodes import episode
@@ -89,26 +85,6 @@ def test_repair_keeps_whole_lines_and_nothing_else(lines: list[bytes], tail: byt
         file.unlink(missing_ok=True)
 
 
-def test_repair_looks_further_back_than_one_block(tmp_path: Path) -> None:
-    file = tmp_path / "x"
-    file.write_bytes(b"a\n" + b"b" * 200_000)
-    assert repair_tail(file)
-    assert file.read_bytes() == b"a\n"
-    assert not repair_tail(tmp_path / "missing")
-
-
-def test_a_broken_line_in_the_middle_is_told_with_its_number(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add(trajectory("a"))
-    file = tmp_path / "run" / "trajectories.jsonl"
-    file.write_bytes(b'{"schema_version":1,"id":"x"}\n' + file.read_bytes())
-    with pytest.raises(DatasetError, match=r"line 1: task"):
-        list(read_trajectories(tmp_path / "run"))
-    file.write_bytes(b"rubbish\n" + file.read_bytes())
-    with pytest.raises(DatasetError, match="is broken"):
-        RunFolder(tmp_path / "run", config())
-
-
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -164,22 +140,6 @@ def test_a_damaged_journal_is_replayed_up_to_the_damage(tmp_path: Path, caplog: 
     assert len(caplog.records) == 1
 
 
-JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner, max_size=3))
-ENTRIES = st.dictionaries(st.sampled_from(["episode", "completion", "observations", "id", "kind", "message"]), JSON)
-
-
-@given(st.lists(st.binary(max_size=60) | ENTRIES.map(lambda entry: json.dumps(entry).encode()), max_size=6))
-def test_whatever_a_run_folder_holds_it_can_be_resumed(tmp_path_factory: Any, lines: list[bytes]) -> None:
-    folder = tmp_path_factory.mktemp("run")
-    file = folder / "j.jsonl"
-    played(file, "one").close()
-    file.write_bytes(file.read_bytes() + b"\n".join(lines) + b"\n")
-    with Journal(file, {"id": "x"}) as journal:
-        assert journal.replayable >= 1
-    (folder / "failures.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    assert all({"id", "kind", "message"} <= entry.keys() for entry in read_failures(folder))
-
-
 def test_what_was_added_needs_no_journal_any_more(tmp_path: Path, config: Make) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         with folder.journal("a", {}) as journal:
@@ -187,16 +147,6 @@ def test_what_was_added_needs_no_journal_any_more(tmp_path: Path, config: Make) 
         assert len(list((tmp_path / "run" / "journal").iterdir())) == 1
         folder.add(trajectory("a"))
     assert list((tmp_path / "run" / "journal").iterdir()) == []
-
-
-def test_two_processes_cannot_work_in_one_folder(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()):
-        assert is_locked(tmp_path / "run")
-        assert read_state(tmp_path / "run")["running"]
-        with pytest.raises(ConfigError, match="is using the folder"):
-            RunFolder(tmp_path / "run", config())
-    assert not is_locked(tmp_path / "run")
-    RunFolder(tmp_path / "run", config()).close()
 
 
 def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config: Make) -> None:
@@ -221,26 +171,6 @@ def test_a_run_from_before_there_was_some_key_goes_on(tmp_path: Path, config: Ma
     place.write_text(yaml.safe_dump({**written, "gone": 1}))
     with pytest.raises(ConfigError, match="gone differs"):
         RunFolder(tmp_path / "run", config())
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, config: Make) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="cannot be created"):
-        RunFolder(tmp_path / "file", config())
-
-
-def test_what_is_no_run_folder_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match="is not a run folder"):
-        list(read_trajectories(tmp_path))
-    assert list(read_failures(tmp_path)) == []
-
-
-def test_the_id_is_found_in_lines_of_either_layout() -> None:
-    assert trajectory_id(trajectory('a"b').model_dump_json().encode()) == 'a"b'
-    assert trajectory_id(b'{"id": "x", "schema_version": 1}') == "x"
-    for broken in (b"", b"[]", b"{}"):
-        with pytest.raises(DatasetError):
-            trajectory_id(broken)
 
 
 def turn(number: int) -> Completion:
@@ -303,16 +233,6 @@ def test_a_journal_of_something_else_is_started_over(tmp_path: Path) -> None:
         assert last.replayable == 0
 
 
-def test_a_journal_says_which_line_is_whole_json(tmp_path: Path) -> None:
-    file = tmp_path / "j.jsonl"
-    played(file, "one").close()
-    assert [list(json.loads(line)) for line in file.read_text().splitlines()] == [
-        ["episode"],
-        ["completion"],
-        ["observations"],
-    ]
-
-
 @pytest.mark.parametrize(
     ("left", "right"),
     [
@@ -326,10 +246,6 @@ def test_a_journal_says_which_line_is_whole_json(tmp_path: Path) -> None:
 )
 def test_what_varies_does_not_count(left: str, right: str) -> None:
     assert comparable(left) == comparable(right)
-
-
-def test_what_matters_counts() -> None:
-    assert comparable("3 failed") != comparable("2 failed")
 
 
 def run_folder(path: Path, *episodes: Trajectory) -> Path:
@@ -355,13 +271,6 @@ def test_converting_keeps_every_episode_and_no_copy(
     assert main(["convert", str(out), "--from", "atif", "--out", str(tmp_path / "back")]) == 0
     found = sorted((one.id, one.patch) for one in read_trajectories(tmp_path / "back"))
     assert found == sorted((one.id, one.patch) for arm in arms[:2] for one in read_trajectories(arm))
-
-
-def test_an_export_holds_no_copies(tmp_path: Path, arms: list[Path]) -> None:
-    for runs, rows in (([arms[0], arms[0]], 2), (arms, 4)):
-        result = export_runs(runs, tmp_path / "out", views=["agent"], test_share=0)
-        assert result.rows == {"agent": {"train": rows, "test": 0}}
-        assert result.dropped == {"agent": {"given more than once": 2}}
 
 
 def test_trees_whose_episodes_have_the_same_ids_are_not_mixed(tmp_path: Path, arms: list[Path]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import pytest
@@ -245,33 +244,6 @@ def test_what_the_agent_has_said_itself_is_no_source() -> None:
         update={"messages": (*episode.messages, again.as_message()), "steps": (*episode.steps, step)}
     )
     assert [(one.step, one.text) for one in unseen(longer)] == [(1, "is_member"), (2, "is_member")]
-
-
-def test_planted_leaks_are_found() -> None:
-    rng = random.Random(0)
-    caught = 0
-    for number in range(100):
-        name = f"secret_{rng.randrange(10**6)}"
-        plant = rng.choice(
-            [f"pkg/{name}.py:{number + 3}", f"pkg/{name}.py", name, f"{name}()", f"'{name} it is'", str(10**6 + number)]
-        )
-        place = {"path": "shop/cart.py", "start": 10, "end": 12, "why": f"because of {plant}"}
-        wheres: list[dict[str, Any]] = [
-            {"rationale": f"It is {plant}, I think."},
-            {"tool": "report", "locations": [place]},
-        ]
-        given: dict[str, Any] = {"rationale": "x", **rng.choice(wheres)}
-        caught += any(one.where in ("rationale", "report") for one in unseen(play(**given)))
-    assert caught == 100
-
-
-def test_a_place_that_nothing_has_named_is_a_leak() -> None:
-    turn = Completion(text="I read it.", tool_calls=(ToolCall(id="c0", name="view", arguments={"path": "shop.py"}),))
-    step = Step(index=0, message_index=2, completion=turn)
-    opening = (Message(role="system", content="S"), Message(role="user", content="A test fails."), turn.as_message())
-    episode = trajectory(messages=opening, steps=(step,))
-    assert [(one.step, one.where, one.text) for one in unseen(episode)] == [(0, "call", "shop.py")]
-    assert make_rule("unseen").keeps(episode) is False
 
 
 @pytest.mark.parametrize("piece", ["x", "a.", "a/", "' ", "a_", "a.b", "1.", "a.py", "f("])

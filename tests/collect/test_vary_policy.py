@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -73,19 +72,6 @@ def test_with_the_debugger_it_stops_there_and_cites_a_value(tmp_path: Path) -> N
     assert unseen(found) == []
 
 
-def test_a_long_value_is_cited_like_any_other(tmp_path: Path) -> None:
-    counts = "    count = (count, 'a value', 'of many words', 'and more of them', 'and still more')\n"
-    long = SHOP.replace("    return count >= 10", f"{counts}    return count[0] >= 10")
-    found = play(tmp_path, long, tools=WITH_DEBUGGER)
-    assert found.context_pack is not None
-    (finding,) = found.context_pack.findings
-    assert finding.quote.startswith("count = (2, 'a value',")
-    arguments: Any = found.steps[-1].completion.tool_calls[0].arguments
-    assert [*arguments["findings"][0]] == ["fact", "claim"]
-    assert finding.check is not None
-    assert finding.check.status == "confirmed"
-
-
 def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path) -> None:
     wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = sorted([count * 3, 30])[-1]")
     found = play(tmp_path, wrong)
@@ -98,13 +84,6 @@ def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
 
 
-def test_code_that_would_need_escapes_in_json_is_not_written(tmp_path: Path) -> None:
-    found = play(tmp_path, SHOP.replace("return count >= 10", 'return "large" if count >= 10 else ""'))
-    assert found.context_pack is not None
-    assert not set('"\\') & set(found.context_pack.hypothesis)
-    assert [finding.check and finding.check.status for finding in found.context_pack.findings] == ["confirmed"] * 2
-
-
 def test_where_nothing_helps_the_first_suspect_is_reported_whole(tmp_path: Path) -> None:
     wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = int(str(count) * 3)")
     found = play(tmp_path, wrong)
@@ -114,12 +93,6 @@ def test_where_nothing_helps_the_first_suspect_is_reported_whole(tmp_path: Path)
     assert "still the first suspect" in found.context_pack.hypothesis
     assert found.steps[-1].confidence == 0.4
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
-
-
-def test_where_the_tests_pass_there_is_nothing_to_report(tmp_path: Path) -> None:
-    found = play(tmp_path, SHOP.replace(">= 10", "> 10"))
-    assert found.context_pack is None
-    assert found.stop is StopReason.NO_TOOL_CALL
 
 
 def test_a_missing_tool_is_named() -> None:

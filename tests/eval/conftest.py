@@ -24,8 +24,8 @@ def micro_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def served(micro_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
-    """The micro model behind `transformers serve`, once for all tests."""
+    """The micro model behind `transformers serve`, once for all tests; with a name and a prefix cache."""
     log = tmp_path_factory.mktemp("served") / "server.log"
-    config = ServeConfig(backend="transformers", device="cpu", threads=1)
+    config = ServeConfig(backend="transformers", device="cpu", threads=1, name="seeker", prefix_cache=True)
     with ModelServer(micro_model, config, log=log) as server:
         yield server

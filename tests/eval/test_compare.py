@@ -54,13 +54,6 @@ def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_text_of_a_result_may_hold_any_character(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """U+2028 and U+0085 break a line of text, but not one of JSON."""
-    run = write_run(tmp_path / "a", {"x\u2028\u0085": [0.0]})
-    assert main(["compare", str(run), str(run), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["arm"] == "x\u2028\u0085"
-
-
 def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path / "a", {"x": [0.0], "y": [0.0]})
     other = write_run(tmp_path / "b", {"z": [0.0], "w": [1.0]})

@@ -42,12 +42,6 @@ def test_predictions_are_read_in_every_form(name: str, tmp_path: Path) -> None:
     assert read_predictions(path) == [ONE, Prediction(instance_id="b", model_name_or_path="m")]
 
 
-def test_predictions_are_written_as_the_harness_reads_them(tmp_path: Path) -> None:
-    write_predictions(tmp_path / "a" / "preds.jsonl", [ONE])
-    assert json.loads((tmp_path / "a" / "preds.jsonl").read_text()) == ONE.model_dump()
-    assert read_predictions(tmp_path / "a" / "preds.jsonl") == [ONE]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -66,14 +60,6 @@ def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, mes
         read_predictions(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["p.jsonl", "p.json"])
-def test_half_a_character_in_a_patch_is_replaced(name: str, tmp_path: Path) -> None:
-    row = {"instance_id": "a", "model_name_or_path": "m", "model_patch": "x\ud800"}
-    (tmp_path / name).write_text(json.dumps(row if name == "p.jsonl" else [row]))
-    (found,) = read_predictions(tmp_path / name)
-    assert found.model_patch == "x\ufffd"
-
-
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_predictions(tmp_path / "preds.jsonl", [ONE])
@@ -83,18 +69,6 @@ def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsy
     error = capsys.readouterr().err
     assert ("row 1: column" if ours else "task owner__shop-1: there is a prediction for it, but no row") in error
     assert error.count("\n") == 1
-
-
-def test_a_row_of_the_5x_schema_is_taken_as_it_is() -> None:
-    row = {
-        **ROW,
-        "version": "1",
-        "image": "i",
-        "log_parser": "p",
-        "eval_type": "pass_and_fail",
-        "eval_script": "#!/bin/bash\n",
-    }
-    assert harness_row(row) == row
 
 
 def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) -> None:

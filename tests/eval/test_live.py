@@ -10,7 +10,6 @@ import pytest
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.live import LiveArena, LiveEpisode, open_arena
-from gumshoe.records import StopReason
 from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
@@ -34,7 +33,6 @@ def wants(name: str, arguments: dict[str, Any], text: str = "[seek 0.5] Look.") 
     return f"{text}\n<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
-VIEW = wants("view", {"path": "shop.py"})
 EVAL = wants("eval", {})
 
 
@@ -74,37 +72,6 @@ def play_turns(episode: LiveEpisode, *turns: str) -> list[dict[str, Any]]:
         episode.accept(turn)
         request = episode.next_request()
     return [] if request is None else request.messages
-
-
-def test_calls_of_one_turn_are_one_step(arena: LiveArena) -> None:
-    episode = arena.episode("shop/1")
-    messages = play_turns(episode, VIEW + VIEW, wants("grep", {"pattern": "price"}))
-    told = [message["content"] for message in messages if message["role"] == "tool"]
-    assert [text[:8] for text in told] == ["[step 0]", "[step 0]", "[step 1]"]
-    episode.close()
-
-
-def test_an_episode_goes_on_until_the_limit(arena: LiveArena) -> None:
-    episode = arena.episode("shop/0")
-    for step in range(3):
-        said, told = play_turns(episode, VIEW)[-2:]
-        assert said["content"] == VIEW
-        assert told["content"].startswith(f"[step {step}] shop.py")
-    assert play_turns(episode, VIEW) == []
-    assert episode.scores()["format"] == 0.5
-    episode.close()
-
-
-def test_turns_without_a_call_are_nudged_as_in_an_evaluation(arena: LiveArena) -> None:
-    episode = arena.episode("shop/0")
-    messages = play_turns(episode, "I give up.")
-    assert messages[-2] == {"role": "assistant", "content": "I give up."}
-    assert messages[-1]["role"] == "user"
-    assert messages[-1]["content"].startswith("You called no tool.")
-    assert play_turns(episode, "Really.", "I do.") == []
-    assert episode.episode.stop is StopReason.NO_TOOL_CALL
-    assert episode.scores()["format"] == 0.0
-    episode.close()
 
 
 def test_tasks_without_an_answer_are_refused(tmp_path: Path) -> None:

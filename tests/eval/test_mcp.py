@@ -284,20 +284,6 @@ def test_clients_over_http_have_sandboxes_of_their_own_that_go_with_them(ledger:
     assert server.returncode == 0
 
 
-def test_over_http_neither_web_pages_nor_strangers_get_an_answer(ledger: Path) -> None:
-    import httpx
-
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    with http_server(ledger) as (_, url):
-        elsewhere = httpx.post(url, json=hello, headers={"host": "evil.example"})
-        assert elsewhere.status_code == 421
-        page = httpx.post(url, json=hello, headers={"origin": "https://evil.example"})
-        assert page.status_code == 403
-    with http_server(ledger, "--token", "sesame") as (_, url):
-        assert httpx.post(url, json=hello).status_code == 401
-        assert httpx.post(url, json=hello, headers={"authorization": "Bearer sesame"}).status_code != 401
-
-
 def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
     async def begin(url: str, server: subprocess.Popen[str]) -> set[int]:
         async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
@@ -327,8 +313,3 @@ def test_mistakes_are_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
-
-
-def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mcp", str(tmp_path / "nowhere")]) == 2
-    assert "give the folder of a repository" in capsys.readouterr().err

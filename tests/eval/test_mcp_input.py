@@ -21,21 +21,18 @@ def argv(folder: Path) -> list[str]:
     return [sys.executable, "-m", "gumshoe", "mcp", str(folder)]
 
 
-@pytest.mark.parametrize(
-    ("sent", "said", "piped"),
-    [(b"", b"", True), (HELLO, b'"id":1,"result"', False), (b"junk\n\n\xff\n" * 500 + HELLO, b'"id":1,"result"', True)],
-)
-def test_input_that_ends_ends_the_server(tmp_path: Path, sent: bytes, said: bytes, piped: bool) -> None:
+@pytest.mark.parametrize("piped", [False, True])
+def test_input_that_ends_ends_the_server(tmp_path: Path, piped: bool) -> None:
     folder, file = tmp_path / "folder", tmp_path / "input"
     folder.mkdir()
-    file.write_bytes(sent)
+    file.write_bytes(b"junk\n\n\xff\n" * 500 + HELLO)
     if piped:
-        done = subprocess.run(argv(folder), input=sent, capture_output=True, timeout=LIMIT_S, check=False)
+        done = subprocess.run(argv(folder), input=file.read_bytes(), capture_output=True, timeout=LIMIT_S, check=False)
     else:
         with file.open("rb") as source:
             done = subprocess.run(argv(folder), stdin=source, capture_output=True, timeout=LIMIT_S, check=False)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
-    assert said in done.stdout
+    assert b'"id":1,"result"' in done.stdout
 
 
 def test_the_null_device_is_input_that_has_ended(tmp_path: Path) -> None:

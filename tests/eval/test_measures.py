@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +13,10 @@ from hypothesis import strategies as st
 from gumshoe.eval.records import Result
 from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
-from gumshoe.eval.scorers.calibration import Brier, expected_error, reliability, top1_hit
-from gumshoe.eval.scorers.conduct import Conduct, tool_counts
+from gumshoe.eval.scorers.calibration import expected_error, reliability
+from gumshoe.eval.scorers.conduct import Conduct
 from gumshoe.records import Trajectory
-from support.eval.made import make_oracle, make_pack, make_step, make_trajectory
-
-SHOWN = {"path": "cart.py", "start": 7, "end": 9, "lines": ["    def total(self):", "        tax = 1", ""]}
-VIEW = "cart.py 7-9 of 20 lines\n   7     def total(self):\n   8         tax = 1\n   9"
-PAIRS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), max_size=40)
-SPENDINGS = st.lists(st.tuples(st.floats(0, 1e4), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=25)
+from support.eval.made import make_oracle
 
 
 def conduct(trajectory: Trajectory, name: str) -> float | None:
@@ -30,21 +24,6 @@ def conduct(trajectory: Trajectory, name: str) -> float | None:
 
 
 # --- conduct ------------------------------------------------------------------------------------------------------
-
-
-def test_the_use_of_the_debugger_by_hand() -> None:
-    steps = [make_step(0), make_step(1, tool="pdb"), make_step(2, tool="pdb")]
-    assert conduct(make_trajectory(steps), "debugged") == 1.0
-    assert conduct(make_trajectory(steps[:1]), "debugged") == 0.0
-    assert tool_counts(make_trajectory(steps)) == {"view": 1, "pdb": 2}
-
-
-@given(paths=st.lists(st.sampled_from("abc"), max_size=10))
-def test_repeats_do_not_mind_the_order(paths: list[str]) -> None:
-    steps = [make_step(index, arguments={"path": path}) for index, path in enumerate(paths)]
-    repeats = conduct(make_trajectory(steps), "repeats")
-    assert repeats == (None if not paths else pytest.approx(1 - len(set(paths)) / len(paths)))
-    assert conduct(make_trajectory(steps[::-1]), "repeats") == repeats
 
 
 # --- calibration --------------------------------------------------------------------------------------------------
@@ -60,34 +39,6 @@ def test_a_reliability_curve_by_hand() -> None:
     assert expected_error(reliability([])) is None
 
 
-@given(pairs=PAIRS, bins=st.integers(1, 12))
-def test_a_reliability_curve_counts_everything_once_in_any_order(pairs: list[tuple[float, bool]], bins: int) -> None:
-    curve = reliability(pairs, bins)
-    assert sum(point.count for point in curve) == len(pairs)
-    assert sum(point.count * point.right for point in curve) == pytest.approx(sum(right for _, right in pairs))
-    for point in curve:
-        assert point.low - 1e-9 <= point.confidence <= point.high + 1e-9
-        assert 0 <= point.right <= 1
-    assert reliability(random.Random(0).sample(pairs, len(pairs)), bins) == curve
-    error = expected_error(curve)
-    assert error is None or 0 <= error <= 1
-
-
-@given(confidence=st.floats(0, 1))
-def test_brier_is_within_bounds_and_symmetric(confidence: float) -> None:
-    """Saying c where it is right costs what saying 1 - c costs where it is wrong."""
-
-    def brier(sure: float, line: int) -> float:
-        trajectory = make_trajectory([make_step(0, confidence=sure)], make_pack(("cart.py", line, line)))
-        value = Brier().score(trajectory, make_oracle()).value
-        assert value is not None
-        return value
-
-    assert 0 <= brier(confidence, 8) <= 1
-    assert brier(confidence, 8) == pytest.approx(brier(1 - confidence, 1))
-    assert top1_hit(make_trajectory(), make_oracle()) is None
-
-
 # --- pass@k, and what a repaired bug has cost ---------------------------------------------------------------------
 
 
@@ -96,31 +47,6 @@ def test_pass_at_k_is_what_drawing_k_samples_gives(count: int, data: st.DataObje
     successes, k = data.draw(st.integers(0, count)), data.draw(st.integers(1, count))
     draws = list(itertools.combinations([True] * successes + [False] * (count - successes), k))
     assert pass_at(count, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
-
-
-def test_pass_at_k_by_hand() -> None:
-    assert pass_at(10, 3, 1) == pytest.approx(0.3)
-    assert pass_at(4, 2, 2) == pytest.approx(1 - 1 / 6)
-    for wrong in ((3, 1, 4), (3, 4, 1), (3, 1, 0)):
-        with pytest.raises(ValueError, match="pass@"):
-            pass_at(*wrong)
-
-
-@given(pairs=SPENDINGS, seed=st.integers(0, 3))
-def test_a_ratio_is_within_its_interval_in_any_order(pairs: list[tuple[float, float]], seed: int) -> None:
-    spent, gained = [one for one, _ in pairs], [other for _, other in pairs]
-    ours = ratio_estimate(spent, gained, seed=seed, resamples=200)
-    if not sum(gained):
-        assert (ours.value, ours.low, ours.high) == (None, None, None)
-        return
-    assert ours.value == pytest.approx(sum(spent) / sum(gained))
-    assert ours.low is not None
-    assert ours.value is not None
-    assert 0 <= ours.low <= ours.value
-    assert ours.high is None or ours.value <= ours.high
-    shuffled = random.Random(seed).sample(pairs, len(pairs))
-    again = ratio_estimate([one for one, _ in shuffled], [other for _, other in shuffled], seed=seed, resamples=200)
-    assert again == ours
 
 
 def test_a_ratio_agrees_with_scipy() -> None:

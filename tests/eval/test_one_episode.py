@@ -21,7 +21,6 @@ from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 WEIGHTS = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
-NO_THOUGHT = "<think>\n\n</think>\n\n"
 LIMITS = {"steps": 5, "calls": 6}
 
 
@@ -152,50 +151,6 @@ def test_training_and_evaluation_play_the_same_episode(name: str, evaluated: dic
     assert earned["line_f1"] == (scores["line_f1"] or 0.0)
     assert earned["grounding"] == (scores["grounding"] or 0.0)
     assert earned["format"] == scores["valid_calls"] / (1 if trajectory.context_pack else 2)
-
-
-@pytest.mark.parametrize("name", ["nudged, then reports", "runs out of calls"])
-def test_the_tokens_that_grpo_trains_on_are_those_of_the_evaluation(
-    name: str, evaluated: dict[str, Evaluated], tasks: Path, micro_model: Path
-) -> None:
-    """Before each turn, a row holds what the server's chat template makes of the request that an evaluation sends."""
-    pytest.importorskip("trl", reason="needs the extra `train`")
-    from gumshoe.train.model import load_tokenizer, served_template, training_template
-    from gumshoe.train.rl import TokenRollouts
-
-    tokenizer: Any = load_tokenizer(str(micro_model), None)
-    template = training_template(tokenizer)
-    # As a model writes that was trained with this template, which renders a turn without thoughts with an empty block.
-    written = [[*tokenizer.encode(NO_THOUGHT + text), tokenizer.eos_token_id] for text in POLICIES[name]]
-    asked = evaluated[name].asked
-    prompts: list[list[int]] = []
-
-    def generate(ids: list[list[int]]) -> tuple[list[list[int]], None]:
-        prompts.extend(ids)
-        return [written[len(prompts) - 1]], None
-
-    class Arena:
-        tasks = (name,)
-        scores = tuple(WEIGHTS)
-
-        def opening(self, task: str) -> list[dict[str, Any]]:
-            raise AssertionError(task)
-
-        def episode(self, task: str) -> LiveEpisode:
-            return live_episode(tasks, task)
-
-    played = TokenRollouts(Arena(), generate, tokenizer, template, 100_000).play([name])
-    assert len(prompts) == len(asked)
-    for prompt, request in zip(prompts, asked, strict=True):
-        rendered = tokenizer.apply_chat_template(
-            request["messages"],
-            tools=request["tools"],
-            chat_template=served_template(template),
-            add_generation_prompt=True,
-            return_dict=True,
-        )
-        assert prompt == rendered["input_ids"]
-    assert sum(played["env_mask"][0]) == sum(map(len, written))
 
 
 def test_findings_name_the_turn_that_showed_the_fact(evaluated: dict[str, Evaluated]) -> None:

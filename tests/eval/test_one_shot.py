@@ -60,17 +60,6 @@ def test_the_text_of_a_pack_may_come_from_another_template(tmp_path: Path) -> No
         with_pack(task, pack, "{{ places }}")
 
 
-def test_code_in_a_block_becomes_an_edit(tmp_path: Path) -> None:
-    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
-    pack = make_pack(("shop.py", 3, 3))
-    answer = "The discount is too small.\n\n```python\n# shop.py:3-3\n        total = total - 10\n```\n"
-    policy = ShownFirst(Remembering([Completion(text=answer)]), looks(pack))
-    spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
-    found = play_one(spec, make_agent(AGENT), policy, sandbox=LOCAL)
-    assert (found.stop, found.resolved) == (StopReason.STEP_LIMIT, True)
-    assert "+        total = total - 10" in found.patch
-
-
 def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
     task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
     answer = "```python\n# shop.py:3\n        total = total - 10\n```"

@@ -130,11 +130,6 @@ def test_rankings_that_an_explorer_gives_go_before_the_order_of_locations() -> N
     assert scores(pack, make_oracle())["file_acc@1"] == 1
 
 
-def test_an_answer_without_a_pack_found_nothing() -> None:
-    found = scores(None, make_oracle())
-    assert [found[f"{level}_acc@{k}"] for level, k in ACC] == [0] * len(ACC)
-
-
 def test_a_fix_outside_of_functions_is_no_row_of_acc_but_one_of_lines() -> None:
     found = scores(make_pack(("cart.py", 3, 3)), make_oracle(patch=change(("LIMIT = 3", "LIMIT = 4"))))
     assert [found[f"{level}_acc@{k}"] for level, k in ACC] == [None] * len(ACC)

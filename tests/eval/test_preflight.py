@@ -70,20 +70,6 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
     assert not (tmp_path / "out").exists()
 
 
-def test_answers_to_other_tasks_are_refused_before_another_arm_plays(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    answers = tmp_path / "answers.jsonl"
-    answers.write_text(json.dumps({"task_id": "another", "locations": ["cart.py:1"]}) + "\n")
-    theirs = {"name": "theirs", "answers": {"path": str(answers), "format": "places"}}
-    arms = [{"name": "heuristic", "policy": {"kind": "traceback"}}, theirs]
-    path = write_config(tmp_path, str(make_taskset(tmp_path / "tasks", 1)), arms)
-    assert main(["eval", str(path)]) == 2
-    said = capsys.readouterr().err
-    assert "answers.jsonl answers none of the tasks, such as shop/0; it has another, for example" in said
-    assert not (tmp_path / "out").exists()
-
-
 def test_what_is_finished_is_scored_again_without_its_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Result
-from gumshoe.eval.results.measures import compare, compare_all, groups_of, in_group, measures
-from gumshoe.eval.results.stats import wilson
+from gumshoe.eval.results.measures import compare, compare_all, groups_of, measures
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import score_trajectory
@@ -85,13 +84,6 @@ def test_means_by_hand() -> None:
     assert measured["heldout_bugs"] == measured[ALL]
 
 
-def test_shares_of_yes_or_no_get_wilsons_interval() -> None:
-    rows = [result("a", f"t{number}", float(number < 3)) for number in range(4)]
-    line = measures(rows, seed=0, resamples=200)[ALL]["line_recall"]
-    expected = wilson(3, 4)
-    assert (line.value, line.low, line.high) == (expected.value, expected.low, expected.high)
-
-
 @given(rows=RESULTS)
 def test_measures_stay_within_bounds_and_do_not_mind_the_order(rows: list[Result]) -> None:
     measured = measures(rows, seed=0, resamples=100)
@@ -105,13 +97,6 @@ def test_measures_stay_within_bounds_and_do_not_mind_the_order(rows: list[Result
     for group, metrics in measured.items():
         assert again[group]["line_recall"].count == metrics["line_recall"].count
         assert again[group]["line_recall"].value == pytest.approx(metrics["line_recall"].value)
-
-
-def test_groups_are_the_splits_and_all() -> None:
-    rows = [result("a", "t1", 1.0, split="x"), result("a", "t2", 1.0, split="b"), result("a", "t3", 1.0, split=ALL)]
-    assert groups_of(rows) == [ALL, "b", "x"]
-    assert [row.task_id for row in in_group(rows, "b")] == ["t2"]
-    assert len(in_group(rows, ALL)) == 3
 
 
 def test_a_comparison_by_hand() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,20 @@ def ask(server: ModelServer, messages: Sequence[Message]) -> Completion:
 # --- what is served -----------------------------------------------------------------------------------------------
 
 
-def test_the_server_answers_a_valid_call_with_the_text_that_the_model_wrote(served: ModelServer) -> None:
-    completion = ask(served, [Message(role="user", content="good")])
-    assert completion.text == "[seek 0.9] I look"
-    assert [(call.name, call.arguments) for call in completion.tool_calls] == [("view", {"path": "a.py"})]
+def test_answers_are_those_that_the_model_wrote_also_when_their_prompt_is_cached(served: ModelServer) -> None:
+    """A call that is broken comes back as data and not as an error of the server."""
+    assert served.model == "seeker"
+    conversations = [[Message(role="user", content=text)] for text in ("good", "bad", "good", "bad")]
+    with ThreadPoolExecutor(2) as pool:
+        good, bad, *again = pool.map(lambda messages: ask(served, messages), conversations)
+    assert good.text == bad.text == "[seek 0.9] I look"
+    assert [(call.name, call.arguments) for call in good.tool_calls] == [("view", {"path": "a.py"})]
+    (call,) = bad.tool_calls
+    assert call.parse_error is not None
+    for first, second in zip((good, bad), again, strict=True):
+        assert (second.text, second.finish_reason) == (first.text, first.finish_reason)
+        assert [call.arguments for call in second.tool_calls] == [call.arguments for call in first.tool_calls]
+        assert second.usage.prompt_tokens == first.usage.prompt_tokens
 
 
 def test_a_name_that_is_no_file_name_is_refused(micro_model: Path) -> None:
@@ -51,13 +62,6 @@ def test_a_name_that_is_no_file_name_is_refused(micro_model: Path) -> None:
         ModelServer(micro_model, ServeConfig(backend="transformers", name="a/b")),
     ):
         pass
-
-
-def test_a_broken_call_comes_back_as_data_and_not_as_a_server_error(served: ModelServer) -> None:
-    completion = ask(served, [Message(role="user", content="bad")])
-    assert completion.text == "[seek 0.9] I look"
-    (call,) = completion.tool_calls
-    assert call.parse_error is not None
 
 
 def test_a_call_that_the_length_limit_cuts_off_comes_back_as_data(served: ModelServer) -> None:
@@ -112,32 +116,6 @@ def test_native_history_would_lose_text_on_this_server(served: ModelServer) -> N
     assert native.usage.prompt_tokens < as_text
 
 
-def test_two_clients_at_once_are_both_answered(served: ModelServer) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda _: ask(served, [Message(role="user", content="good")]), range(2)))
-    assert answers[0].tool_calls == answers[1].tool_calls
-
-
-def test_neither_a_name_of_ones_own_nor_a_prefix_cache_changes_an_answer(
-    served: ModelServer, micro_model: Path
-) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    config = ServeConfig(backend="transformers", device="cpu", threads=1, name="seeker", prefix_cache=True)
-    conversations = [[Message(role="user", content=text)] for text in ("good", "bad", "good", "bad")]
-    with ModelServer(micro_model, config) as cached, ThreadPoolExecutor(2) as pool:
-        assert cached.model == "seeker"
-        assert cached.shell_command.startswith("cd ")
-        found = list(pool.map(lambda messages: ask(cached, messages), conversations))
-    for completion, messages in zip(found, conversations, strict=True):
-        expected = ask(served, messages)
-        assert (completion.text, completion.finish_reason) == (expected.text, expected.finish_reason)
-        assert [call.arguments for call in completion.tool_calls] == [call.arguments for call in expected.tool_calls]
-        assert completion.usage.prompt_tokens == expected.usage.prompt_tokens
-
-
 def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
     assert served.backend == "transformers"
     assert served.shell_command.endswith(" ".join(served.command[-2:]))
@@ -171,31 +149,21 @@ def test_a_folder_that_is_no_model_says_what_it_lacks(tmp_path: Path, files: tup
         check_model_folder(tmp_path)
 
 
-def test_a_damaged_tokenizer_config_is_named(tmp_path: Path) -> None:
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (tmp_path / name).write_text("{}")
-    (tmp_path / "tokenizer_config.json").write_text("{")
-    with pytest.raises(ServeError, match=r"tokenizer_config\.json cannot be read"):
-        check_model_folder(tmp_path)
+JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "null"])
 @pytest.mark.parametrize(
-    "damaged", ["config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"]
+    ("damaged", "content", "named"),
+    [
+        *((name, content, name) for name in JSON_FILES for content in (b"{", b"[]", b"null")),
+        ("chat_template.jinja", b"\xff", "the chat template of .*"),
+    ],
 )
-def test_a_damaged_file_is_named(tmp_path: Path, damaged: str, content: str) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, damaged: str, content: bytes, named: str) -> None:
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         (tmp_path / name).write_text("{}")
-    (tmp_path / damaged).write_text(content)
-    with pytest.raises(ServeError, match=rf"{damaged} cannot be read"):
-        check_model_folder(tmp_path)
-
-
-def test_a_damaged_template_is_named(tmp_path: Path) -> None:
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (tmp_path / name).write_text("{}")
-    (tmp_path / "chat_template.jinja").write_bytes(b"\xff")
-    with pytest.raises(ServeError, match=r"the chat template of .* cannot be read"):
+    (tmp_path / damaged).write_bytes(content)
+    with pytest.raises(ServeError, match=rf"{named} cannot be read"):
         check_model_folder(tmp_path)
 
 

@@ -149,14 +149,6 @@ def test_a_server_that_dies_at_once_gives_its_last_words(
     assert server.pid is None
 
 
-def test_a_server_that_cannot_come_back_is_given_up(small_server: Callable[..., ModelServer], tmp_path: Path) -> None:
-    with small_server() as server:
-        (tmp_path / "site" / "vllm" / "entrypoints" / "openai" / "crashes").touch()
-        get(server, "/die")
-        with pytest.raises(ServeError, match="the weights do not fit"):
-            server.wait()
-
-
 def test_a_silent_server_is_given_up_in_time(small_server: Callable[..., ModelServer]) -> None:
     with pytest.raises(ServeError, match=r"did not answer within 0\.01 s"):
         small_server(startup_s=0.01).start()

@@ -14,7 +14,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
-from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack, static_pack
+from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack
 from gumshoe.eval.arms.solvers.repair import repair, repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
@@ -82,12 +82,6 @@ def test_without_a_pack_it_looks_everywhere(workspace: Workspace) -> None:
     assert alone.solved
 
 
-def test_a_static_pack_names_the_functions_that_the_statement_names(workspace: Workspace) -> None:
-    (place,) = static_pack(workspace).locations
-    assert (place.path, place.start, place.symbol) == ("shop.py", 1, "discount")
-    assert place.end == 6
-
-
 SOURCES = {"no_pack": NoPacks(), "static": StaticPacks(), "oracle_pack": OraclePacks()}
 
 
@@ -131,14 +125,6 @@ def test_outcomes_are_kept_and_equal_packs_are_solved_once(tmp_path: Path, pair:
     path.write_text("\n".join(lines) + '\n{"torn')
     assert solve(run, wanted) == found
     assert path.read_text().splitlines() == lines
-
-
-def test_a_stopped_run_leaves_the_rest_out(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
-    control = Control()
-    control.finish()
-    run = run_of(tmp_path, pair, control)
-    assert StaticPacks().collect(run, Hooks()).packs == {}
-    assert solve(run, attempts(run)) == {}
 
 
 def test_a_sandbox_that_cannot_be_made_ends_the_run(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:

@@ -15,32 +15,15 @@ VALUES = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=30)
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60)
 
 
-@pytest.mark.parametrize(("successes", "count"), [(0, 1), (1, 1), (3, 7), (0, 24), (24, 24), (150, 300)])
-def test_wilson_agrees_with_statsmodels(successes: int, count: int) -> None:
+@given(count=st.integers(1, 500), data=st.data())
+def test_wilson_agrees_with_statsmodels_and_is_symmetric(count: int, data: st.DataObject) -> None:
     from statsmodels.stats.proportion import proportion_confint
 
-    low, high = proportion_confint(successes, count, method="wilson")
-    ours = wilson(successes, count)
-    assert (ours.low, ours.high) == pytest.approx((low, high), abs=1e-12)
-
-
-def test_wilson_by_hand() -> None:
-    """1 of 2 at 95%: center 1/2, half width z * sqrt(1/8 + z^2/16) / (1 + z^2/2) with z = 1.959964."""
-    ours = wilson(1, 2)
-    assert (ours.value, ours.count) == (0.5, 2)
-    assert ours.low == pytest.approx(0.0945312, abs=1e-6)
-    assert ours.high == pytest.approx(0.9054688, abs=1e-6)
-
-
-@given(count=st.integers(1, 500), data=st.data())
-def test_wilson_stays_within_bounds_and_is_symmetric(count: int, data: st.DataObject) -> None:
     successes = data.draw(st.integers(0, count))
     ours, mirrored = wilson(successes, count), wilson(count - successes, count)
-    assert ours.low is not None
-    assert ours.high is not None
-    assert ours.value is not None
-    assert 0 <= ours.low <= ours.value <= ours.high <= 1
-    assert mirrored.high == pytest.approx(1 - ours.low)
+    assert ours.value == successes / count
+    assert (ours.low, ours.high) == pytest.approx(proportion_confint(successes, count, method="wilson"), abs=1e-12)
+    assert mirrored.high == pytest.approx(1 - (ours.low or 0.0))
 
 
 def test_nothing_measured_is_none_and_not_zero() -> None:
@@ -78,12 +61,6 @@ def test_bootstrap_holds_the_mean_and_does_not_mind_the_order(values: list[float
     assert bootstrap_mean(shuffled, seed=seed, resamples=200) == ours
 
 
-def test_bootstrap_follows_from_its_seed() -> None:
-    values = [0.1, 0.4, 0.35, 0.8]
-    assert bootstrap_mean(values, seed=3) == bootstrap_mean(values, seed=3)
-    assert bootstrap_mean(values, seed=3) != bootstrap_mean(values, seed=4)
-
-
 def test_yes_or_no_gets_wilson_and_shares_get_the_bootstrap() -> None:
     assert mean_estimate([1.0, 0.0], seed=0) == wilson(1, 2)
     assert mean_estimate([1.0, 0.5], seed=0) == bootstrap_mean([1.0, 0.5], seed=0)
@@ -98,11 +75,6 @@ def test_a_paired_difference_turns_its_sign_with_the_arms(pairs: list[tuple[floa
     assert paired_difference(first, first, seed=0, resamples=200) == Estimate(0.0, 0.0, 0.0, len(pairs))
 
 
-def test_pairs_must_match() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        paired_difference([1.0], [1.0, 0.0], seed=0)
-
-
 @given(pairs=PAIRS)
 def test_mcnemar_agrees_with_statsmodels_and_is_symmetric(pairs: list[tuple[bool, bool]]) -> None:
     from statsmodels.stats.contingency_tables import mcnemar as theirs
@@ -114,10 +86,3 @@ def test_mcnemar_agrees_with_statsmodels_and_is_symmetric(pairs: list[tuple[bool
     expected = test.pvalue if ours.only_first + ours.only_second else 1.0
     assert ours.p_value == pytest.approx(expected)
     assert (mirrored.only_first, mirrored.p_value) == (ours.only_second, ours.p_value)
-
-
-def test_mcnemar_by_hand() -> None:
-    """6 discordant pairs, all one way: p = 2 / 2^6."""
-    ours = mcnemar([False] * 6 + [True] * 3, [True] * 9)
-    assert (ours.only_first, ours.only_second) == (0, 6)
-    assert ours.p_value == pytest.approx(0.03125)

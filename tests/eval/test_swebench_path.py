@@ -189,39 +189,6 @@ def test_tokens_and_money_of_a_resolved_task(out: Path) -> None:
     assert timing["perfect"]["all"]["total_seconds"]["value"] > 0
 
 
-def test_the_statistics_match_an_independent_computation(out: Path) -> None:
-    import numpy as np
-    from scipy.stats import bootstrap
-    from statsmodels.stats.contingency_tables import mcnemar
-    from statsmodels.stats.proportion import proportion_confint
-
-    solved = {
-        name: [row["scores"]["solved"] == 1 for row in rows_of(out, name)]
-        for name in ("useless", "middling", "perfect", "no_pack")
-    }
-    comparisons = json.loads((out / "summary.json").read_text())["comparisons"]
-    for name in ("useless", "middling", "perfect"):
-        ours = arms_of(out)[name]["groups"]["all"]["solved"]
-        low, high = proportion_confint(sum(solved[name]), COUNT, method="wilson")
-        assert (ours["low"], ours["high"]) == pytest.approx((low, high), abs=1e-9)
-        only_ours = sum(one and not other for one, other in zip(solved[name], solved["no_pack"], strict=True))
-        only_theirs = sum(other and not one for one, other in zip(solved[name], solved["no_pack"], strict=True))
-        theirs: Any = mcnemar([[0, only_theirs], [only_ours, 0]], exact=True)
-        (compared,) = (
-            one
-            for one in comparisons
-            if (one["arm"], one["baseline"], one["metric"]) == (name, "no_pack", "solved") and one["group"] == "all"
-        )
-        assert compared["mcnemar_p"] == pytest.approx(theirs.pvalue if only_ours + only_theirs else 1.0)
-        differences = np.array(solved[name], dtype=float) - np.array(solved["no_pack"], dtype=float)
-        if len(set(differences)) > 1:
-            interval = bootstrap(
-                (differences,), np.mean, n_resamples=20000, method="percentile", rng=1
-            ).confidence_interval
-            got = compared["difference"]["low"], compared["difference"]["high"]
-            assert got == pytest.approx((interval.low, interval.high), abs=0.01)
-
-
 def test_the_confidence_is_held_against_the_truth(out: Path) -> None:
     """The middling seeker says 0.9 where it is right and 0.6 where it is not."""
     middling = arms_of(out)["middling"]

@@ -10,9 +10,8 @@ import pytest
 from gumshoe.console import Console
 from gumshoe.errors import DatasetError
 from gumshoe.eval.prepare import read_losses
-from gumshoe.eval.records import ALL, ArmSummary, LossCurve, Measured, Summary
+from gumshoe.eval.records import ALL, ArmSummary, LossCurve, Summary
 from gumshoe.eval.results.measures import measures
-from gumshoe.eval.results.metrics import Metric, write_cell
 from gumshoe.eval.results.tables import print_table
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.sources import Sources
@@ -77,18 +76,3 @@ def test_the_terminal_table_has_a_line_an_arm_and_group() -> None:
     assert "held-out bugs: 1 task," in text
     assert text.count("arm a") == 2
     assert "1,200" in text
-
-
-@pytest.mark.parametrize(
-    ("value", "high", "said"),
-    [
-        (1234.5, 2000.0, ("1,234", "0 to 2,000")),
-        (12.34, 20.0, ("12.3", "0.0 to 20.0")),
-        (0.0123, None, ("0.0123", "0.0000, no upper bound")),
-    ],
-)
-def test_amounts_are_written_with_as_many_digits_as_they_need(
-    value: float, high: float | None, said: tuple[str, str]
-) -> None:
-    cell = write_cell(Measured(value=value, low=0.0, high=high, count=1), Metric("x", "X", "", share=False))
-    assert (cell.value, cell.interval) == said

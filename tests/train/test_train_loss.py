@@ -77,7 +77,7 @@ def loss_and_gradients(kind: type[SFTTrainer], trainer: Trainer, tokens: int | N
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
-@pytest.mark.parametrize("tokens", [None, 14, 50])
+@pytest.mark.parametrize("tokens", [None, 14])
 @pytest.mark.parametrize("kind", ["all weights", "adapters", "adapters and rows", "experts"])
 def test_it_is_the_loss_of_trl_with_its_gradients(kind: str, tokens: int | None, tmp_path: Path) -> None:
     model = mixtral() if kind == "experts" else AutoModelForCausalLM.from_pretrained(tiny_model())

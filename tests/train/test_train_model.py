@@ -91,15 +91,6 @@ def test_unpack_makes_nothing_of_half_a_model(
     assert not (tmp_path / "out").exists()
 
 
-def test_train_refuses_in_one_line(dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = damaged(tmp_path / "model", "config.json", "[]")
-    config = tmp_path / "config.yaml"
-    config.write_text(make_config(dataset, tmp_path / "run", model=str(folder)).model_dump_json())
-    assert main(["train", str(config)]) == 2
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("gumshoe ")]
-    assert f"model {folder} cannot be loaded" in line
-
-
 def write_gguf(out: Path) -> dict[str, Any]:
     """Writes a small Llama with a byte-level tokenizer and a template without tools; returns its matrices."""
     import numpy as np
@@ -261,8 +252,3 @@ def test_the_bundled_template_keeps_what_stands_in_front_as_a_conversation_grows
     for cut in (2, 4, 6):
         asked = render(conversation(0)[:cut], tools=TOOLS, tokenize=False, add_generation_prompt=True)
         assert whole.startswith(asked)
-
-
-def test_a_template_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"chat_template: nonsense cannot be read .* give a file, or one of hermes"):
-        read_template("nonsense")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.masks import mask_html, mask_text
+from gumshoe.train.masks import mask_html
 from gumshoe.train.rows.preflight import Preflight, look_at
 from gumshoe.train.rows.render import Renderer
 from gumshoe.train.rows.samples import Sampling, samples
@@ -42,26 +42,12 @@ def test_a_row_that_would_be_cut_is_named(renderer: Renderer) -> None:
         report.check()
 
 
-def test_a_row_whose_prompt_fills_everything_would_be_dropped(renderer: Renderer) -> None:
-    report = looked_at(renderer, [row(0)], 8)
-    assert report.rows[0].dropped
-    with pytest.raises(DatasetError, match="1 of them to nothing"):
-        report.check()
-
-
 def test_rows_too_long_may_be_left_out_but_not_all(renderer: Renderer) -> None:
     long = row(1, messages=[*conversation(1), *conversation(1)[1:]])
     limit = looked_at(renderer, [row(0)]).rows[0].tokens + 1
     looked_at(renderer, [row(0), long], limit).check("skip")
     with pytest.raises(DatasetError, match="would be cut"):
         looked_at(renderer, [long], limit).check("skip")
-
-
-def test_the_mask_on_the_terminal_colors_what_trains(renderer: Renderer) -> None:
-    text = mask_text(renderer, renderer(row(2)))
-    colored = [text.plain[span.start : span.end] for span in text.spans if "green" in str(span.style)]
-    assert len(colored) == 3
-    assert colored[1].startswith("[seek 0.5] I read total.")
 
 
 def test_the_mask_on_a_page_is_escaped_and_marked(renderer: Renderer) -> None:

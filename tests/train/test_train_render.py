@@ -51,13 +51,6 @@ def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
     ]
 
 
-def test_the_rest_is_read_and_not_trained(renderer: Renderer) -> None:
-    read = "".join(renderer.decode(tokens) for kind, tokens in spans(renderer(row(3))) if kind == "read")
-    for text in ("You look for the cause", '"name": "view", "description"', "test_total fails", "[step 1] shop/part3"):
-        assert text in read
-    assert "[seek" not in read
-
-
 def test_the_row_decodes_to_the_rendered_conversation(renderer: Renderer, tokenizer: Any) -> None:
     done = renderer(row(2))
     text = tokenizer.apply_chat_template(conversation(2), tools=TOOLS, tokenize=False)
@@ -124,12 +117,6 @@ def test_a_tokenizer_without_template_is_refused(start: Path) -> None:
     tokenizer.chat_template = None
     with pytest.raises(ConfigError, match="has no chat template"):
         training_template(tokenizer)
-
-
-@pytest.mark.parametrize("messages", [None, "hello", [{"content": "no role"}], ["hello"]])
-def test_what_is_no_conversation_is_refused(messages: object, renderer: Renderer) -> None:
-    with pytest.raises(DatasetError, match="row episode-7 is not a conversation"):
-        renderer(row(7, messages=messages))
 
 
 def test_what_the_template_cannot_render_is_refused(renderer: Renderer) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.cli import main
 from gumshoe.errors import DatasetError
-from gumshoe.train.masks import mask_html, mask_text
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rows.preflight import look_at
 from gumshoe.train.rows.render import UNTRAINED, Drift, Rendered, Renderer, spans
-from gumshoe.train.rows.samples import RULES, Sampling, masked_turns, samples, windows
-from support.train.micro_config import make_config
-from support.train.training_rows import TOOLS, conversation, row, write_dataset
+from gumshoe.train.rows.samples import Sampling, masked_turns, samples, windows
+from support.train.training_rows import TOOLS, conversation, row
 
 Messages = list[dict[str, Any]]
 TURN = 2
@@ -37,10 +33,6 @@ def told(text: str) -> dict[str, Any]:
 
 def an_episode(*turns: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"id": "e", "messages": [{"role": "user", "content": "Look."}, *turns], "tools": TOOLS, **changes}
-
-
-def test_a_sound_episode_has_no_mistakes() -> None:
-    assert masked_turns(row(0), RULES) == {}
 
 
 def test_malformed_calls_are_found_in_the_messages() -> None:
@@ -64,10 +56,6 @@ def test_malformed_calls_are_found_in_the_step_table() -> None:
         {"step": 2, "failure": "no_such_file"},
     ]
     assert masked_turns(row(0, steps=steps), ["malformed"]) == {4: "malformed"}
-
-
-def test_without_tools_nothing_is_malformed() -> None:
-    assert masked_turns(an_episode(turn("a"), turn("b"), tools=None), ["malformed"]) == {}
 
 
 def test_a_loops_repetitions_are_found_and_its_first_round_is_not() -> None:
@@ -102,23 +90,6 @@ def test_a_mistake_is_masked_out_and_kept_as_context(renderer: Renderer) -> None
     assert kinds[1][1].startswith("[seek 0.5] I read total.")
     assert kinds[1][1].endswith("<|im_end|>\n")
     assert sample.rendered.trained == whole.trained - len(next(t for k, t in spans(sample.rendered) if k == "masked"))
-
-
-def test_rules_can_be_turned_off(renderer: Renderer) -> None:
-    steps = [{"step": 0, "failure": "bad_arguments"}]
-    (sample,) = samples(row(0, steps=steps), renderer, Sampling(4096, mask=()))
-    assert sample.rendered == renderer(row(0))
-
-
-def test_masked_turns_are_yellow(renderer: Renderer) -> None:
-    done = renderer(row(0), masked={0})
-    text = mask_text(renderer, done)
-    assert [str(span.style) for span in text.spans if span.style != "dim"] == [
-        "black on yellow",
-        "black on green",
-        "black on green",
-    ]
-    assert '<mark class="masked">[seek 0.3] What fails?' in mask_html(renderer, [("r", done)], "")
 
 
 def test_a_template_that_marks_turns_together_cannot_mask_one(start: Path) -> None:
@@ -166,24 +137,11 @@ def test_every_turn_trains_once_in_order_and_nothing_is_too_long(lengths: list[i
             assert len(window.trains) == 1
 
 
-def test_an_episode_that_fits_is_one_window_as_it_is() -> None:
-    messages = episode([5, 5])
-    found = windows(messages, lambda part: True)
-    assert found is not None
-    (window,) = found
-    assert window.messages == messages
-    assert window.trains == window.origins == (2, 4, 6)
-
-
 def test_older_observations_are_left_out_in_the_words_that_the_agent_is_told() -> None:
     found = windows(episode([100, 100, 100, 100]), lambda part: size(part) <= 330) or []
     shown = [message["content"] for message in found[-1].messages if message["role"] == "tool"]
     assert shown[0] == "[step 0] [left out: 100 characters]"
     assert shown[-1].startswith("[step 3] ooo")
-
-
-def test_a_turn_that_fits_nowhere_is_said_so() -> None:
-    assert windows(episode([5]), lambda part: size(part) <= 45) is None
 
 
 def trained(renderer: Renderer, sample: Any) -> list[str]:
@@ -220,11 +178,6 @@ def test_a_decision_that_was_a_mistake_gives_no_row(renderer: Renderer) -> None:
     steps = [{"step": 0, "failure": None}, {"step": 1, "failure": "unknown_tool"}]
     parts = list(samples(row(0, steps=steps), renderer, Sampling(4096, unit="decision")))
     assert [part.id for part in parts] == ["episode-0/0", "episode-0/2"]
-
-
-def test_what_is_no_conversation_is_refused(renderer: Renderer) -> None:
-    with pytest.raises(DatasetError, match="is not a conversation"):
-        list(samples({"id": "x", "messages": [1], "tools": TOOLS}, renderer, Sampling(99, windows=True)))
 
 
 def turn_of(renderer: Renderer, done: Rendered, number: int = 0) -> list[int]:
@@ -330,17 +283,3 @@ def test_a_sampled_turn_is_found_again_in_its_window(renderer: Renderer, samplin
     assert len(found) > 1
     assert look_at(found, sampling.max_length).drift.turns == 1
     assert [text in renderer.decode(one.rendered.input_ids) for one in found] == [*[False] * (len(found) - 1), True]
-
-
-def test_preflight_shows_the_drift(renderer: Renderer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tokens = turn_of(renderer, renderer(row(0)))
-    entries = [[{"message": TURN, "token_ids": ids, "logprobs": None}] for ids in (tokens, [5])]
-    rows = [row(number, sampled=entry) for number, entry in enumerate(entries)]
-    folder = write_dataset(tmp_path / "data", {"train": rows, "test": rows[:1]})
-    config = make_config(folder, tmp_path / "run")
-    (tmp_path / "train.yaml").write_text(json.dumps(config.model_dump(mode="json")), encoding="utf-8")
-    assert main(["preflight", str(tmp_path / "train.yaml")]) == 0
-    shown = capsys.readouterr().out
-    assert "2 turns with the tokens that were sampled" in shown
-    assert "rendering gives the same tokens" in shown
-    assert "of another tokenizer, so trained as rendered" in shown

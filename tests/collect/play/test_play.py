@@ -129,11 +129,6 @@ def test_the_end_of_the_input_is_the_end_of_the_game(argv: list[str]) -> None:
         assert done.stdout.endswith("not submitted (0 calls)\nnothing was changed\n")
 
 
-def test_what_a_program_prints_cannot_drive_the_terminal(argv: list[str]) -> None:
-    done = play(argv, "bash printf '\\033]0;owned\\007\\033[2J'; cat x\nbash printf '\\302\\2331m'\nquit\n")
-    assert not any(code in done.stdout for code in ("\x1b", "\x07", "\x9b"))
-
-
 def test_mistakes_are_one_line(argv: list[str], run_here: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     for more, said in ((["--tools", ","], "names no tool"), (["--tools", "vew"], "did you mean 'view'")):
         done = run_here(*argv[3:], *more)

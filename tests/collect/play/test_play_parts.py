@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.commands.arguments import choose_task
-from gumshoe.collect.play.game import WORDS, patch_text, shown
+from gumshoe.collect.play.game import WORDS, shown
 from gumshoe.collect.play.lines import DEBUGGER_COMMANDS, suggestions
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
@@ -33,13 +33,6 @@ PATHS = ["a/", "a/b.py", "a/c/", "a/c/d.py", "main.py", "notes.txt"]
 )
 def test_a_task_of_the_casebook(text: str, task: str) -> None:
     assert choose_task(text).id == task
-
-
-def test_a_repository_of_ones_own(tmp_path: Path) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "test_shop.py").write_text("def test():\n    assert 0\n")
-    assert choose_task(f"local:{tmp_path}/shop").id == "local/shop"
-    assert choose_task(f"local:{tmp_path}/shop:shop").id == "local/shop"
 
 
 @pytest.mark.parametrize(
@@ -117,10 +110,3 @@ def test_nothing_shown_drives_a_terminal(text: str) -> None:
     plain = shown(Observation(tool="eval", text=text)).plain
     assert plain == clean
     assert shown(Observation(tool="eval", text=text, failure=Failure(kind="x", message="y"))).plain == clean
-
-
-def test_colors() -> None:
-    spans = shown(Observation(tool="eval", text="1 failed, 3 passed\nFAILED test_a\nE   KeyError: 3\nplain")).spans
-    assert [str(span.style) for span in spans] == ["bold red", "red", "red"]
-    text = patch_text("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c\n")
-    assert [str(span.style) for span in text.spans] == ["bold", "bold", "cyan", "red", "green"]

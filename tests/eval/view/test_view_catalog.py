@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.player import LONGEST_TEXT, MOST_CHARACTERS, cap, code_of
 from gumshoe.eval.view.sources import find_sources
-from support.eval.evaluation_samples import write_evaluation
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
 from support.eval.viewer import all_rows, open_library
 
@@ -38,17 +36,6 @@ def ids(library: Library) -> list[str]:
 @given(st.sampled_from(["view", "pdb", "rewrite", "grep"]), st.dictionaries(st.text(), JSON, max_size=4))
 def test_any_observation_has_a_code_pane(tool: str, data: dict[str, object]) -> None:
     json.dumps(code_of(tool, data))
-
-
-def test_the_code_pane_shows_what_the_tools_report() -> None:
-    viewed = {"path": "a.py", "start": 1, "end": 2, "lines": ["x", "y"], "breakpoints": [2]}
-    assert code_of("view", viewed) == {"path": "a.py", "lines": [[1, "x"], [2, "y"]], "marks": [2]}
-    assert code_of("rewrite", {"path": "a.py", "diff": "@@ -1 +1 @@"}) == {"path": "a.py", "diff": "@@ -1 +1 @@"}
-    stop = {"path": "a.py", "line": 7, "source": [[6, "x"], [7, "y"]], "reason": "breakpoint"}
-    stopped = code_of("pdb", {"state": "stopped", "stop": stop})
-    assert (stopped["path"], stopped["current"], stopped["lines"]) == ("a.py", 7, [[6, "x"], [7, "y"]])
-    assert "current" not in code_of("pdb", {"state": "exited", "stop": stop})
-    assert code_of("view", {}) == code_of("pdb", {}) == code_of("grep", viewed) == {}
 
 
 def test_what_is_new_is_taken_in_and_a_torn_line_waits(tmp_path: Path) -> None:
@@ -152,25 +139,6 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
     assert of_journal([]).steps == ()
 
 
-def test_the_figures_of_an_evaluation_that_cannot_be_read(tmp_path: Path) -> None:
-    folder = write_evaluation(tmp_path / "eval", 2)
-    with open_library(folder) as library:
-        key = next(row["key"] for row in all_rows(library) if row["source"] == "eval.seeker")
-        assert library.episode(key)["evaluated"]["scores"]
-        (folder / "results.jsonl").write_text('{"arm": 1}\n')
-        with pytest.raises(DatasetError, match=r"results\.jsonl line 1: arm"):
-            library.evaluation("eval")
-        assert library.episode(key)["evaluated"] is None
-        (folder / "results.jsonl").unlink()
-        (folder / "summary.json").write_text("{}")
-        with pytest.raises(DatasetError, match="is not a summary"):
-            library.evaluation("eval")
-        with pytest.raises(NotThere):
-            library.evaluation("eval.seeker")
-        with pytest.raises(NotThere):
-            library.mask(key)
-
-
 def test_gold_patches_come_only_from_where_they_may(tmp_path: Path, everything: Path) -> None:
     """A config is data: a task source elsewhere, named in it, is not read."""
     run = write_run(tmp_path / "given" / "run", [make_trajectory(0)])
@@ -242,16 +210,3 @@ def test_reading_what_is_not_what_it_was(tmp_path: Path) -> None:
         read_row(shard, 0)
     with pytest.raises(DatasetError, match="cannot be read"):
         read_line(tmp_path / "none", 0, 10)
-
-
-def test_episodes_that_are_gone_have_no_words(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [make_trajectory(0)])
-    with open_library(run) as library:
-        (entry,) = library.catalog.entries()
-        assert "shop/tax-0" in library.catalog.words(entry)
-        assert library.catalog.words(replace(entry, place=10**9)) == ""
-        (run / "trajectories.jsonl").unlink()
-        assert library.catalog.words(entry) == ""
-        run.rmdir()
-        library.catalog.refresh()
-        assert "there is no folder" in library.overview()["sources"][0]["problem"]

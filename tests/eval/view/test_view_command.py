@@ -94,8 +94,12 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
-def test_the_tokens_that_train_are_colored(browser: Browser, everything: Path, tokenizer: Path, tmp_path: Path) -> None:
-    with open_library(everything / "dataset", model=tokenizer) as library:
+def test_the_tokens_that_train_are_colored_and_masks_end_with_their_program(
+    browser: Browser, everything: Path, tokenizer: Path
+) -> None:
+    masks = Masks(tokenizer)
+    with open_library(everything / "dataset") as given:
+        library = Library(given.catalog, GoldPatches(), masks)
         key = all_rows(library)[0]["key"]
         with serving(library) as site, quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}?tab=mask")
@@ -113,22 +117,11 @@ def test_the_tokens_that_train_are_colored(browser: Browser, everything: Path, t
             page.keyboard.press("ArrowRight")
             expect(here).to_contain_text("I read total.")
             expect(here).to_be_in_viewport()
-
-
-def test_a_folder_that_is_no_model_says_so_and_masks_end_with_their_program(everything: Path, tmp_path: Path) -> None:
-    """One program answers all questions; the question that finds it dead says so."""
-    (tmp_path / "empty").mkdir()
-    masks = Masks(tmp_path / "empty")
-    with open_library(everything / "dataset") as given:
-        library = Library(given.catalog, GoldPatches(), masks)
-        key = all_rows(library)[0]["key"]
-        with serving(library) as site:
-            for problem in ("cannot be loaded", "its program ended"):
-                answer = get(f"{site}/api/mask/{key}")
-                assert answer.status_code == 422
-                assert problem in answer.json()["error"]
-                if masks.process_id is not None:
-                    os.kill(masks.process_id, signal.SIGKILL)
+            assert masks.process_id is not None
+            os.kill(masks.process_id, signal.SIGKILL)
+            answer = get(f"{site}/api/mask/{key}")
+            assert answer.status_code == 422
+            assert "its program ended" in answer.json()["error"]
     assert masks.process_id is None
     masks.close()
     masks.close()

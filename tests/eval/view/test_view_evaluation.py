@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.eval.view_samples import SEEK, make_trajectory, write_run
-from support.eval.viewer import open_library, quiet_page, serving
+from support.eval.viewer import quiet_page
 
 
 def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
@@ -30,31 +28,6 @@ def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
     expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
 
 
-def test_on_a_narrow_screen_the_tasks_come_into_sight(browser: Browser, site: str) -> None:
-    with quiet_page(browser, width=400, height=500) as page:
-        page.goto(f"{site}/#/evaluation/eval?metric=solved")
-        page.get_by_role("button", name=re.compile("^the seeker: ")).click()
-        expect(page.get_by_label("Tasks behind the bar")).to_be_in_viewport()
-
-
-def test_paired_differences_give_their_tasks_side_by_side(page: Page, site: str) -> None:
-    page.goto(f"{site}/#/evaluation/eval?metric=line_recall")
-    page.get_by_role("button", name=re.compile(r"^the seeker against idle model: \+100%")).click()
-    behind = page.get_by_label("Tasks behind the bar")
-    expect(behind.locator("tr.better")).to_have_count(6)
-    expect(page.locator(".differences")).to_contain_text("6 better, 0 worse")
-    behind.get_by_role("link", name="side by side").first.click()
-    expect(page.get_by_label("Second episode").get_by_role("article", name="Step 1")).to_be_visible()
-
-
-def test_all_measures_choose_and_the_keyboard_closes(page: Page, site: str) -> None:
-    page.goto(f"{site}/#/evaluation/eval")
-    page.get_by_role("row", name=re.compile("^Steps")).get_by_role("button").first.press("Enter")
-    expect(page.get_by_label("Tasks behind the bar")).to_contain_text("Steps: idle model")
-    page.locator("body").press("Escape")
-    expect(page.get_by_label("Tasks behind the bar")).to_have_count(0)
-
-
 def test_uplift_calibration_training_and_flaky_tasks_are_shown(page: Page, site: str) -> None:
     page.goto(f"{site}/#/evaluation/eval")
     worth = page.locator("section", has=page.get_by_role("heading", name="What the reports are worth"))
@@ -69,20 +42,24 @@ def test_uplift_calibration_training_and_flaky_tasks_are_shown(page: Page, site:
     expect(page.get_by_text("shop/luck (2 of 3 runs)")).to_be_visible()
     expect(page.get_by_role("row", name="the seeker 0.5 1.5")).to_be_visible()
     page.get_by_label("Measure").select_option("solved")
+    bar, curve = page.get_by_role("button", name=re.compile("^the seeker: ")), page.locator(".curve circle")
+    colors = [bar.locator("rect[class^=a]").get_attribute("class"), curve.first.get_attribute("class")]
+    assert colors == ["a1", "a1"]
     why = page.locator(".plots .why-p")
     why.get_by_text("Why is p not small where the interval excludes zero?").click()
     expect(why).to_contain_text("With 4 changed tasks, p cannot be below 0.125")
-    page.get_by_label("Measure").select_option("line_recall")
+    page.get_by_role("row", name=re.compile("^Steps")).get_by_role("button").first.press("Enter")
+    behind = page.get_by_label("Tasks behind the bar")
+    expect(behind).to_contain_text("Steps: idle model")
+    page.locator("body").press("Escape")
+    expect(behind).to_have_count(0)
+    page.get_by_role("combobox", name=re.compile("^Measure")).select_option("line_recall")
     expect(why).to_have_count(0)
-
-
-def test_an_arm_has_one_color_whichever_tasks_are_chosen(page: Page, site: str) -> None:
-    page.goto(f"{site}/#/evaluation/eval?metric=solved")
-    fills = [
-        page.get_by_role("button", name=re.compile("^the seeker: ")).locator("rect[class^=a]").get_attribute("class"),
-        page.locator(".curve circle").first.get_attribute("class"),
-    ]
-    assert fills == ["a1", "a1"]
+    page.get_by_role("button", name=re.compile(r"^the seeker against idle model: \+100%")).click()
+    expect(behind.locator("tr.better")).to_have_count(6)
+    expect(page.locator(".differences")).to_contain_text("6 better, 0 worse")
+    behind.get_by_role("link", name="side by side").first.click()
+    expect(page.get_by_label("Second episode").get_by_role("article", name="Step 1")).to_be_visible()
 
 
 def test_a_task_opens_with_its_patches_and_verdicts(page: Page, site: str) -> None:
@@ -100,16 +77,6 @@ def test_a_task_opens_with_its_patches_and_verdicts(page: Page, site: str) -> No
     expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
 
 
-def test_an_evaluation_that_is_being_played_says_so(browser: Browser, tmp_path: Path) -> None:
-    write_run(tmp_path / "eval" / "arms" / "one", [make_trajectory(0, SEEK)])
-    with open_library(tmp_path / "eval") as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/#/evaluation/eval")
-            expect(page.get_by_text("figures appear when every arm is done")).to_be_visible()
-            write_run(tmp_path / "eval" / "arms" / "two", [make_trajectory(0, SEEK)])
-            expect(page.get_by_role("link", name=re.compile("^two"))).to_be_visible()
-
-
 @pytest.mark.parametrize(("width", "dark"), [(400, True), (1280, False)], ids=["narrow-dark", "wide-light"])
 def test_nothing_is_wider_than_the_screen_and_text_is_readable(
     browser: Browser, site: str, width: int, dark: bool
@@ -119,10 +86,12 @@ def test_nothing_is_wider_than_the_screen_and_text_is_readable(
         page.goto(f"{site}/#/list")
         page.locator("a.line").first.wait_for()
         key = page.locator("a.line").first.get_attribute("href")
-        for address in ("#/", "#/list", f"{key}?step=2", f"{key}?tab=pack", "#/evaluation/eval?arm=seeker"):
+        for address in ("#/", "#/list?c=task&c=tag.split", f"{key}?step=2", f"{key}?tab=pack", "#/evaluation/eval"):
             page.goto(f"{site}/{address}")
             page.locator(".outcomes, a.line, .step, .plots").first.wait_for()
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.get_by_role("button", name=re.compile("^the seeker: ")).click()
+        expect(page.get_by_label("Tasks behind the bar")).to_be_in_viewport()
         ink, ground = page.evaluate(
             "['color', 'backgroundColor'].map(name => getComputedStyle(document.body)[name].match(/\\d+/g).map(Number))"
         )

@@ -42,15 +42,6 @@ def test_a_folder_of_demos_is_searched(tmp_path: Path) -> None:
     assert deep not in [source.path for source in find_sources([tmp_path])]
 
 
-def test_folders_of_parquet_files_without_a_card_are_datasets_each(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [make_trajectory(0)])
-    export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
-    (source,) = find_sources([tmp_path / "data"])
-    assert (source.kind, source.path.name) == ("dataset", "data")
-    (tmp_path / "data" / "README.md").unlink()
-    assert [source.path.name for source in find_sources([tmp_path / "data"])] == ["agent", "seeker"]
-
-
 def outcomes(library: Library, **wanted: str) -> dict[str, str]:
     """By task, the outcomes of rows with these values."""
     rows = [row for row in all_rows(library) if wanted.items() <= {**row["facts"], **row}.items()]

@@ -31,6 +31,8 @@ def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:
     page.go_back()
     page.get_by_label("Runs").get_by_role("link", name="traces").click()
     expect(page.get_by_role("status")).to_have_text("31 episodes")
+    page.goto(f"{site}/#/nowhere")
+    expect(page.get_by_text("There is no such page.")).to_be_visible()
 
 
 def test_a_running_evaluation_lists_its_arms_by_their_labels(browser: Browser, tmp_path: Path) -> None:

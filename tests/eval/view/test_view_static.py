@@ -25,9 +25,7 @@ def copy(library: Library, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 ADDRESSES = (
     "#/list?f=outcome|is|not resolved&f=view|unknown|&sort=cost",
-    "#/list?f=steps|>=|4&f=tag.split|not|train&q=total prices",
-    '#/list?q="needle in the" haystack',
-    "#/list?f=score.resolved|is|1&f=seconds|<|5.4&f=task|has|TAX-1",
+    "#/list?f=steps|>=|4&f=tag.split|not|train&f=score.resolved|is|1&f=seconds|<|5.4&f=task|has|TAX-1&q=total prices",
     "#/list?of=rows&f=view|is|seeker&sort=-tokens&f=tokens|>|1130",
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["CHECK", "CLEAN", "make_task", "make_taskset"]
@@ -55,9 +56,5 @@ def make_task(repo: Path, number: int) -> tuple[Task, Oracle]:
 
 def make_taskset(folder: Path, count: int) -> Path:
     """A folder with tasks.jsonl and oracles.jsonl."""
-    folder.mkdir(parents=True, exist_ok=True)
-    pairs = [make_task(folder / "repo", number) for number in range(count)]
-    for name, records in (("tasks", [task for task, _ in pairs]), ("oracles", [oracle for _, oracle in pairs])):
-        text = "".join(f"{record.model_dump_json()}\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")
+    write_taskset(folder, [make_task(folder / "repo", number) for number in range(count)])
     return folder

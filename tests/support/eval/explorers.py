@@ -4,15 +4,13 @@ solver that mends what it is shown, and nothing else.
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from gumshoe.text import FENCE
+from support.provider_server import Handler, chat, provider
 
 Said = tuple[str, list[tuple[str, dict[str, Any]]]]
 
@@ -92,48 +90,8 @@ def _shown_bugs(messages: Sequence[Mapping[str, Any]]) -> Generator[dict[str, An
 def serving(models: Models) -> Generator[str]:
     """The address of a chat server with these models."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def answer(handler: Handler, request: dict[str, Any]) -> None:
+        chat(*models.answer(request))(handler, request)
 
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            body = json.dumps(_completion(request["model"], *models.answer(request))).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def _completion(model: str, text: str, calls: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    made = [
-        {"id": f"call_{number}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
-        for number, (name, given) in enumerate(calls)
-    ]
-    message = {"role": "assistant", "content": text, **({"tool_calls": made} if made else {})}
-    return {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 1,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}],
-        "usage": {
-            "prompt_tokens": PROMPT_TOKENS,
-            "completion_tokens": ANSWER_TOKENS,
-            "total_tokens": PROMPT_TOKENS + ANSWER_TOKENS,
-        },
-    }
+    with provider(answer) as server:
+        yield server.url

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 CLEAN = """\
@@ -51,8 +52,5 @@ def make_taskset(folder: Path, count: int) -> Path:
     repo.mkdir(parents=True)
     (repo / "shop.py").write_text(CLEAN, encoding="utf-8")
     (repo / "test_shop.py").write_text(CHECK, encoding="utf-8")
-    pairs = [make_pair(repo, number) for number in range(count)]
-    for name, records in (("tasks", [task for task, _ in pairs]), ("oracles", [oracle for _, oracle in pairs])):
-        lines = "".join(f"{record.model_dump_json(exclude_defaults=True)}\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    write_taskset(folder, [make_pair(repo, number) for number in range(count)])
     return folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["write_tasks"]
@@ -58,7 +59,5 @@ def write_tasks(folder: Path, count: int) -> Path:
         )
         for number in range(count)
     ]
-    for name, records in (("tasks", [task for task, _ in pairs]), ("oracles", [oracle for _, oracle in pairs])):
-        lines = "".join(f"{record.model_dump_json(exclude_defaults=True)}\n" for record in records)
-        (folder / f"{name}.jsonl").write_text(lines)
+    write_taskset(folder, pairs)
     return folder
