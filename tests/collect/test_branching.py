@@ -156,11 +156,6 @@ def test_a_branch_that_fails_too_often_is_given_up_and_the_others_go_on(config: 
     assert collect(made).now == 0
 
 
-def test_what_failed_is_part_of_a_tree(config_file: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["collect", str(config_file(1, branch={})), "--force-failed"]) == 2
-    assert "use --force-all" in capsys.readouterr().err
-
-
 AMOUNTS = (10, 20, 30)
 
 

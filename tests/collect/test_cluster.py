@@ -22,7 +22,7 @@ from support.collect.small_tasks import make_task
 from support.sandboxes.sandbox_backends import LOCAL
 
 Make = Callable[..., Path]
-TASKS = 3
+TASKS = 4
 
 
 def collect(config: Path, *more: str) -> subprocess.Popen[str]:
@@ -43,16 +43,16 @@ def in_flight(run: Path) -> int:
 
 
 def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Make, tmp_path: Path) -> None:
-    config = config_file(TASKS, workers=2, limits={"command_timeout_s": 250})
+    config = config_file(TASKS, workers=4, limits={"command_timeout_s": 250})
     check, gate = tmp_path / "tasks" / "repo" / "check.py", tmp_path / "gate"
-    # No episode goes on before both workers have one, each on a node of its own, and a node has died.
+    # No episode goes on before all four workers have one and a node has died.
     wait = f"import os, time\n\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.05)\n"
     check.write_text(wait + check.read_text(), encoding="utf-8")
     run, smooth = tmp_path / "run", tmp_path / "smooth"
     with two_nodes() as nodes:
         process = collect(config, "-p", "runner=ray", "-p", f"ray.address={nodes.address}")
         deadline = time.monotonic() + 120
-        while in_flight(run) < 2:
+        while in_flight(run) < 4:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.01)

@@ -178,7 +178,8 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        *((rule, "") for rule in ("steps=many", "steps", "pass_rate=3", "best=most", "nothing", "scored=hit")),
+        ("nothing", "no rule 'nothing'"),
+        *((rule, "cannot be read") for rule in ("steps=many", "steps", "pass_rate=3", "best=most", "scored=hit")),
         ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
         *((f"{rule}nan", "cannot be read") for rule in ("pass_rate=0..", "grounded=", "best=", "scored=arm:hit:")),
     ],

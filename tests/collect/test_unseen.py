@@ -130,13 +130,6 @@ def test_what_stands_between_two_quotations_is_not_one(text: str) -> None:
     assert said(text) == []
 
 
-def test_a_class_in_a_sentence_is_no_definition() -> None:
-    later = Observation(tool="view", text='"""This class will compare what it finds, a class that: counts."""')
-    episode = play("Comparing will tell what counts.")
-    last = episode.steps[-1].model_copy(update={"observations": (later,)})
-    assert unseen(episode.model_copy(update={"steps": (episode.steps[0], last)})) == []
-
-
 def test_shown_code_may_look_like_a_place() -> None:
     view = Observation(tool="view", text="10 return f'{self.hour:02d}'", data={})
     episode = play("The line `return f'{self.hour:02d}'` is wrong, not `{self.minute:02d}`.")

@@ -176,7 +176,6 @@ def test_the_episodes_of_an_arm_can_be_scored_again_elsewhere(
         arm(out, name)["groups"]["all"] for out, name in ((played[0], "middling"), (tmp_path / "out", "before"))
     )
     assert now["function_acc@1"] == before["function_acc@1"]
-    assert now.keys() < before.keys()
 
 
 TEACHER = {"kind": "policy", "policy": {"kind": "teacher"}}
