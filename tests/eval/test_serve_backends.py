@@ -127,11 +127,11 @@ def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: pytest.Monk
     assert on_gpu.keys().isdisjoint({"HF_HOME", "OMP_NUM_THREADS", "MALLOC_MMAP_MAX_"})
 
 
-def test_a_small_model_gets_one_thread_and_a_large_one_what_it_wants(tmp_path: Path) -> None:
+def test_a_small_model_gets_two_threads_and_a_large_one_what_it_wants(tmp_path: Path) -> None:
     weights = tmp_path / "model.safetensors"
     weights.touch()
     small = environment("transformers", ServeConfig(), installed(None, "5"), model=tmp_path, scratch=tmp_path)
-    assert small["OMP_NUM_THREADS"] == "1"
+    assert small["OMP_NUM_THREADS"] == "2"
     assert small["MALLOC_MMAP_MAX_"] == "0"
     os.truncate(weights, 1 << 30)
     large = environment("transformers", ServeConfig(), installed(None, "5"), model=tmp_path, scratch=tmp_path)
