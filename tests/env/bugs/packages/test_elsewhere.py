@@ -23,7 +23,7 @@ setup(
     name="calm",
     version="1.2",
     packages=["calm"],
-    extras_require={"test": ["iniconfig"]},
+    extras_require={"test": ["iniconfig", "pytest-timeout"]},
     ext_modules=[Extension("calm._fast", ["calm/_fast.c"])],
 )
 """
@@ -80,7 +80,7 @@ def test_built():
 def test_installed():
     assert iniconfig.__file__.startswith("/environment")
 """
-OPTIONS = ["-p", "per_package=2", "-p", "difficulty=false", "-p", "pairs=0"]
+OPTIONS = ["-p", "per_package=2", "-p", "difficulty=false", "-p", "pairs=0", "-p", "baseline.runs=2"]
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +123,9 @@ def test_a_set_that_was_copied_to_another_machine_passes_its_check(
     assert main(["tasks", "check", str(moved), "--sandbox", "bubblewrap"]) == 2
     assert "is not on this machine: gumshoe harvest --rebuild" in capsys.readouterr().err
     assert main(["harvest", "--rebuild", str(moved)]) == 0
+    (root,) = (tmp_path / "cache" / "environments").glob("*/root")
+    assert list(root.glob("lib/*/site-packages/pytest/__pycache__/*.pyc"))  # Its runs compile nothing again.
+    assert list(root.rglob("__pycache__/*-pytest-*.pyc"))  # Nor do they rewrite the plugins of pytest.
     assert main(["tasks", "check", str(moved), "--sandbox", "bubblewrap"]) == 0
     assert "2 of 2 tasks are proven" in capsys.readouterr().out
 

@@ -257,25 +257,6 @@ def test_a_hostile_package_stays_in_its_sandboxes(
     assert sorted(path.name for path in root.iterdir()) == ["pyproject.toml", "setup.py", "src", "tests"]
 
 
-def test_an_environment_is_rebuilt_from_its_lock(
-    harvested: tuple[Path, subprocess.CompletedProcess[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path))
-    ((task, oracle),) = load_tasks(str(harvested[0]), limit=1)
-    broken = check_task(task, oracle, SandboxConfig(kind="bubblewrap"))
-    assert "is not on this machine: gumshoe harvest --rebuild" in broken.problems[0]
-    assert main(["harvest", "--rebuild", str(harvested[0])]) == 0
-    assert "1 environments built" in capsys.readouterr().out
-    assert check_task(task, oracle, SandboxConfig(kind="bubblewrap")).problems == ()
-    assert task.workspace.environment is not None
-    root = find_environment(task.workspace.environment).root
-    assert list(root.glob("lib/*/site-packages/pytest/__pycache__/*.pyc"))  # Its runs compile nothing again.
-    assert list(root.rglob("__pycache__/*-pytest-*.pyc"))  # Nor do they rewrite the plugins of pytest.
-
-
 def test_the_status_is_read_from_the_set(
     harvested: tuple[Path, subprocess.CompletedProcess[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
