@@ -81,7 +81,7 @@ python:
 	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install it (Debian, Ubuntu: apt install python3-venv), or name one: make PYTHON=/path/to/python' >&2; exit 2; }
 
 $(STAMP): pyproject.toml constraints.txt | python
-	@echo 'Setting up $(VENV): this takes a few minutes, once.'
+	@echo 'Setting up $(VENV): this takes a few minutes, once. To watch: tail -f $(PIP_LOG)'
 	'$(PYTHON)' -m venv $(VENV)
 	$(call pip,install --upgrade -c constraints.txt pip)
 	$(if $(TORCH_INDEX),$(call pip,install -c constraints.txt --index-url '$(TORCH_INDEX)' torch))

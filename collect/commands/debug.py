@@ -39,7 +39,7 @@ NO_TESTS = 5
 
 EPILOG = """\
 examples:
-  gumshoe debug . --entrypoint "pytest -x" --model gpt                      an entry of llm.yaml (see gumshoe init)
+  gumshoe debug . --entrypoint "pytest tests" --model gpt                   an entry of llm.yaml (see gumshoe init)
   gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
   gumshoe debug . --model human                                             you are the agent
   gumshoe debug ~/shop --model gpt --apply                                  and apply the patch
@@ -58,7 +58,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--problem", default="", metavar="TEXT", help="description of the problem for the agent")
     parser.add_argument("--model", metavar="NAME", help="entry of llm.yaml, a model of the endpoint, or human")
     parser.add_argument("--endpoint", metavar="URL", help="OpenAI-compatible server")
-    parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="as in gumshoe collect")
+    parser.add_argument(
+        "-p",
+        "--param",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="setting of the run; `gumshoe config collect` lists them",
+    )
     parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
     parser.add_argument("--apply", action="store_true", help="apply the patch to the files in PATH")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder for the trace; resumed if it exists")

@@ -199,7 +199,6 @@ class TaskRepository:
             env={
                 **let_through(known),
                 "GUMSHOE_OUTCOMES": record,
-                "GUMSHOE_ALL": "1",
                 "PYTEST_ADDOPTS": pytest_options(known, our_plugin("runs.outcomes"), OPTIONS),
                 "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },

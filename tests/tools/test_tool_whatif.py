@@ -85,8 +85,10 @@ def test_every_kind_of_change(open_bench: Open, shop: Path) -> None:
 
 
 def test_quick_runs_passing_tests_only_where_a_failing_one_passes(open_bench: Open, shop: Path) -> None:
-    """After an eval the failing tests are run in forks of one process that has imported the project."""
-    bench = open_bench(tools=TOOLS, timeout=300.0)
+    """After an eval the failing tests are run in forks of one process that has imported the project. An option that
+    ends runs at the first failure has no effect.
+    """
+    bench = open_bench(tools=TOOLS, timeout=300.0, entrypoint=("python", "-m", "pytest", "-q", "-x"))
     bench.call("eval")
     changes = [
         variant(6, "count = 9"),

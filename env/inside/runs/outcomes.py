@@ -3,8 +3,8 @@
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line per finished test,
 `{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
 Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
-with a JSON list of test ids, only these tests are run, and only their files are collected. With GUMSHOE_ALL, pytest
-does not stop at a failure, whatever its options say.
+with a JSON list of test ids, only these tests are run, and only their files are collected. pytest does not stop at a
+failure, whatever its options say.
 
 `outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the project
 frames it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
@@ -170,7 +170,8 @@ def _short(text):
 def pytest_configure(config):
     """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
     path = os.environ.get("GUMSHOE_OUTCOMES")
-    if os.environ.get("GUMSHOE_ALL"):
+    if path:
+        # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
         config.option.maxfail = 0
         config.option.stepwise = False
     if path and not config.pluginmanager.hasplugin("dsession"):
