@@ -29,6 +29,8 @@ mkdir "$root"
 tarball="$(root_tarball "$PACKAGES")"
 zstd -dc "$tarball" | tar --numeric-owner -C "$root" -x
 cp /etc/resolv.conf "$root/etc/"
+# Debian's installer writes this one; debootstrap does not.
+echo '127.0.0.1 localhost' >"$root/etc/hosts"
 git bundle create -q "$root/gumshoe.bundle" HEAD
 [ "$USER_NAME" = root ] || chroot "$root" useradd --create-home --shell /bin/bash "$USER_NAME"
 

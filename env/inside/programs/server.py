@@ -65,7 +65,6 @@ class Server:
 
     def serve(self):
         """Answers orders."""
-        system.hide_memory()
         while True:
             order = launcher.receive(self.connection)
             if order is None:
@@ -236,6 +235,7 @@ def _open_descriptors():
 
 def main(_):
     """Serves until the connection is closed."""
+    system.hide_memory()
     connection = socket.socket(fileno=int(os.environ.pop(CONTROL)))
     program = json.loads(os.environ.pop(PROGRAM))
     for number in (*launcher.IGNORED, signal.SIGCHLD):  # Children are reaped by the kernel.

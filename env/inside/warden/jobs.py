@@ -198,6 +198,7 @@ class TestServer:
             os.close(null)
             theirs.close()
         self.connection.settimeout(SERVER_START_S)
+        self._has_answered = False
 
     @property
     def alive(self):
@@ -210,6 +211,11 @@ class TestServer:
     def processes(self):
         """Its supervisor and itself, if they exist."""
         return {self.job.supervisor, self.job.pid} - {None} if self.alive else set()
+
+    def has_started(self):
+        """Waits until it answers for the first time; whether it does. From then on no program can read its memory."""
+        self._has_answered = self._has_answered or self._answers(time.monotonic() + SERVER_START_S)
+        return self._has_answered
 
     def is_idle(self):
         """Whether it answers and nothing is left of what it has started."""

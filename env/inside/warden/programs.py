@@ -57,7 +57,13 @@ class Programs:
         return fresh
 
     def _launch(self, launch, *descriptors):
-        """Has the launcher start a program; a new one does if a program has killed it or keeps it stopped."""
+        """Has the launcher start a program; a new one does if a program has killed it or keeps it stopped.
+
+        A program of the same user can change the memory of a test server that does not hide it yet, and so what later
+        episodes are told.
+        """
+        if self._stays and not self._server.has_started():
+            self.close_server()
         for _ in range(2):
             try:
                 job = Job(self.launcher, launch, *descriptors)
