@@ -56,6 +56,7 @@ def complaint(said: pytest.CaptureFixture[str], *arguments: str) -> str:
         ("agent.prompt=nowhere.jinja", "nowhere.jinja cannot be read"),
         ("agent.prompt=bad.jinja", "bad.jinja is invalid: line 1"),
         ("agent.tools=[veiw]", "did you mean 'view'?"),
+        ("agent.tools=[view,view]", "'view' is listed twice"),
     ],
 )
 @pytest.mark.parametrize("command", ["collect", "eval"])

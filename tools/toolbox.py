@@ -55,6 +55,9 @@ class Toolbox:
         tools: with distinct names.
         servers: MCP servers, whose tools are there from the first episode on.
         text_limit: characters an observation's text may have.
+
+    Raises:
+        ConfigError: two tools have the same name.
     """
 
     def __init__(
@@ -62,9 +65,7 @@ class Toolbox:
     ) -> None:
         self._own = tuple(tools)
         self._servers = tuple(servers)
-        self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
-        if len(self.tools) != len(tools):
-            raise ValueError("two tools in one toolbox have the same name")
+        self.tools = _by_name(tools)
         self.text_limit = text_limit
         self.others_used = False
         """Whether a tool without snapshots was called: who brings one of another kind has not said what it keeps."""
@@ -229,13 +230,7 @@ def make_tools(names: Iterable[str]) -> list[Tool]:
     Raises:
         ConfigError: a name is unknown or cannot be imported, is no tool, or stands for a name already taken.
     """
-    tools: dict[str, Tool] = {}
-    for name in names:
-        made = _make(name)
-        if made.name in tools:
-            raise ConfigError(f"tool {made.name!r} is listed twice: list each tool once")
-        tools[made.name] = made
-    return list(tools.values())
+    return list(_by_name(_make(name) for name in names).values())
 
 
 def make_toolbox(tools: Iterable[Tool | str]) -> Toolbox:
@@ -247,7 +242,17 @@ def make_toolbox(tools: Iterable[Tool | str]) -> Toolbox:
     entries = list(tools)
     servers = [ToolServer(entry) for entry in entries if isinstance(entry, str) and is_tool_server(entry)]
     others = [entry for entry in entries if not (isinstance(entry, str) and is_tool_server(entry))]
-    return Toolbox([make_tools([entry])[0] if isinstance(entry, str) else entry for entry in others], servers)
+    return Toolbox([_make(entry) if isinstance(entry, str) else entry for entry in others], servers)
+
+
+def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+    """The tools by name. Raises ConfigError if two have the same one."""
+    found: dict[str, Tool] = {}
+    for tool in tools:
+        if tool.name in found:
+            raise ConfigError(f"tool {tool.name!r} is listed twice: list each tool once")
+        found[tool.name] = tool
+    return found
 
 
 def _make(name: str) -> Tool:

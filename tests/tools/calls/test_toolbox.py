@@ -126,7 +126,7 @@ def test_lone_surrogates_never_reach_a_record(bench: Bench) -> None:
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="same name"):
+    with pytest.raises(ConfigError, match="'shout' is listed twice"):
         Toolbox([shout, shout])
     with pytest.raises(ConfigError, match="'view' is listed twice"):
         make_tools(["view", "view"])
