@@ -17,6 +17,10 @@ from gumshoe.records import Usage
 
 __all__ = ["Control", "Interrupted", "run_cancellable", "stop_on_signals"]
 
+POLL_S = 0.25
+CANCEL_TIMEOUT_S = 10.0
+T = TypeVar("T")
+
 
 class Interrupted(Exception):
     """The run stops before the episode is over."""
@@ -113,16 +117,6 @@ class Control:
         """Raises Interrupted if the episode at hand must not continue."""
         if self.aborting or self.exhausted is not None:
             raise Interrupted
-
-    def pause(self, seconds: float) -> None:
-        """Waits, unless the run is aborted in the meantime. Raises Interrupted."""
-        if self._abort.wait(seconds):
-            raise Interrupted
-
-
-POLL_S = 0.25
-CANCEL_TIMEOUT_S = 10.0
-T = TypeVar("T")
 
 
 def run_cancellable(control: Control, call: Callable[[], T], cancel: Callable[[], None] | None = None) -> T:

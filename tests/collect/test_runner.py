@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,16 +150,6 @@ def test_control_counts_and_stops() -> None:
     timed = Control(BudgetConfig(wall_s=50.0), clock=iter([0.0, 49.0, 51.0]).__next__)
     assert timed.exhausted is None
     assert timed.exhausted == "wall_s"
-
-
-def test_a_pause_ends_when_the_run_is_aborted() -> None:
-    control = Control()
-    control.pause(0.0)
-    threading.Timer(0.05, control.abort).start()
-    with pytest.raises(Interrupted):
-        control.pause(60.0)
-    assert control.finishing
-    assert control.aborting
 
 
 def test_progress_on_a_terminal_and_off_it() -> None:

@@ -52,7 +52,6 @@ class DebugSession:
         self._session: Session = sandbox.open_session(argv, env=PLAIN_OUTPUT, warm=True)
         self.ended = False
         self._clean_snapshot: str | None = None
-        self.warm, self.cold = self._session.warm, self._session.cold
         self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
         if self.start.answer is None:
             self.close()

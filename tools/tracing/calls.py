@@ -113,7 +113,6 @@ class Trace(BaseModel):
     failing_calls: int = 0
     passing_calls: int = 0
     failing_tests: list[str] = Field(default_factory=list[str])
-    passing_tests: int = 0
     failing: list[TracedCall] = Field(default_factory=list[TracedCall])
     passing: list[TracedCall] = Field(default_factory=list[TracedCall])
 
@@ -158,6 +157,5 @@ def _add(trace: Trace, test: _Test) -> None:
         trace.failing_calls += test.calls
         trace.failing += calls
     else:
-        trace.passing_tests += 1
         trace.passing_calls += test.calls
         trace.passing += calls

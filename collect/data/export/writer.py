@@ -51,7 +51,6 @@ class ShardWriter:
     def __init__(
         self, folder: Path, split: str, *, columns: Mapping[str, str] = COLUMNS, rows_a_shard: int = 5000
     ) -> None:
-        self.rows = 0
         self._columns = columns
         self._folder = folder
         self._split = split
@@ -76,7 +75,6 @@ class ShardWriter:
         if self._writer is None:
             self._writer = self._begin()
         self._writer.write(row)
-        self.rows += 1
         self._in_shard += 1
         if self._in_shard >= self._rows_a_shard:
             self._finish()
