@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gumshoe.collect.data.interchange.files import FORMATS, write_atif, write_lines
-from gumshoe.collect.data.store import Copies, read_trajectories
+from gumshoe.collect.data.interchange.files import FORMATS, write_atif
+from gumshoe.collect.data.store import Copies, read_trajectories, write_trajectories
 from gumshoe.errors import ConfigError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, read_records
@@ -71,7 +71,7 @@ def _read(arguments: argparse.Namespace, out: Path) -> int:
     kind = FORMATS[arguments.origin]
     found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
     with new_folder(out) as fresh:
-        return write_lines(fresh / "trajectories.jsonl", (trajectory.model_dump_json() for trajectory in found))
+        return write_trajectories(fresh, found)
 
 
 def _of_runs(sources: Sequence[Path], copies: Copies) -> Iterator[Trajectory]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gumshoe.collect.data import filters
 from gumshoe.collect.data.filters import Rule, make_rule, rejecting_rule
-from gumshoe.collect.data.store import read_trajectories
+from gumshoe.collect.data.store import read_trajectories, write_trajectories
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, write_atomic
@@ -61,16 +61,17 @@ def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple
             for trajectory in _all(runs):
                 rule.survey(trajectory)
     dropped: Counter[str] = Counter()
-    kept = 0
+
+    def accepted() -> Iterator[Trajectory]:
+        for trajectory in _all(runs):
+            rejected_by = rejecting_rule(rules, trajectory)
+            if rejected_by is None:
+                yield trajectory
+            else:
+                dropped[rejected_by] += 1
+
     with new_folder(out) as fresh:
-        with (fresh / "trajectories.jsonl").open("w", encoding="utf-8") as file:
-            for trajectory in _all(runs):
-                rejected_by = rejecting_rule(rules, trajectory)
-                if rejected_by is None:
-                    file.write(trajectory.model_dump_json() + "\n")
-                    kept += 1
-                else:
-                    dropped[rejected_by] += 1
+        kept = write_trajectories(fresh, accepted())
         if not kept and not dropped:
             raise DatasetError(f"no finished episode in {', '.join(map(str, runs))}: there is nothing to filter")
         account = {

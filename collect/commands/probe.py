@@ -108,16 +108,16 @@ def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
 
 def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
     """The tasks of a run, from the source in its config or from another one."""
-    from gumshoe.config import read_yaml
+    from gumshoe.config import RUN_CONFIG, read_yaml
     from gumshoe.env.tasks import load_tasks
 
     options: dict[str, Any] = {}
     if source is None:
-        known: Any = read_yaml(folder / "config.yaml").get("tasks")
+        known: Any = read_yaml(folder / RUN_CONFIG).get("tasks")
         known = known if isinstance(known, dict) else {}
         source, options = known.get("source"), known.get("options") or {}
         if source is None:
-            raise ConfigError(f"{folder}/config.yaml names no task source: add --task SOURCE")
+            raise ConfigError(f"{folder / RUN_CONFIG} names no task source: add --task SOURCE")
     return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from gumshoe.collect.config import BranchConfig
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
-from gumshoe.config import read_yaml, validate
+from gumshoe.config import RUN_CONFIG, read_yaml, validate
 from gumshoe.errors import ConfigError
 from gumshoe.records import Usage
 
@@ -86,7 +86,7 @@ def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
 
 def _branching(path: Path) -> BranchConfig | None:
     try:
-        section = read_yaml(path / "config.yaml").get("branch")
+        section = read_yaml(path / RUN_CONFIG).get("branch")
         return validate(BranchConfig, section, origin="branch") if isinstance(section, dict) else None
     except ConfigError:
         return None

@@ -21,7 +21,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -34,7 +34,7 @@ from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.locks import is_locked, take_lock
 from gumshoe.records import StopReason, Trajectory
-from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic
+from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic, write_lines
 
 __all__ = [
     "FAILURES",
@@ -47,7 +47,14 @@ __all__ = [
     "read_trajectories",
     "run_identity",
     "set_aside",
+    "write_trajectories",
 ]
+
+TRAJECTORIES = "trajectories.jsonl"
+FAILURES = "failures.jsonl"
+REPLACED = "replaced.jsonl"
+DECIDED = (StopReason.SUBMITTED, StopReason.REPORTED)
+Again = Literal["all", "failed"]
 
 log = logging.getLogger(__name__)
 MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
@@ -192,6 +199,11 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
         log.warning("%s was cut off: its last line is incomplete and left out", file)
 
 
+def write_trajectories(folder: Path, trajectories: Iterable[Trajectory]) -> int:
+    """Writes the trajectories of a new run folder, and returns how many."""
+    return write_lines(folder / TRAJECTORIES, (trajectory.model_dump_json() for trajectory in trajectories))
+
+
 def _finished(path: Path) -> Iterator[Trajectory]:
     """Like `read_trajectories`, for those who want to go on with the run."""
     try:
@@ -309,14 +321,6 @@ def _lines(path: Path) -> Iterator[bytes]:
         for line in file:
             if line.endswith(b"\n"):
                 yield line[:-1]
-
-
-TRAJECTORIES = "trajectories.jsonl"
-FAILURES = "failures.jsonl"
-REPLACED = "replaced.jsonl"
-DECIDED = (StopReason.SUBMITTED, StopReason.REPORTED)
-
-Again = Literal["all", "failed"]
 
 
 def set_aside(path: Path, again: Again) -> None:

@@ -38,6 +38,7 @@ __all__ = [
     "repair_tail",
     "write_atomic",
     "write_jsonl",
+    "write_lines",
 ]
 
 MAX_JSON_BYTES = 256 << 20
@@ -72,6 +73,12 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
     """Replaces a file of JSON lines in one step. A row is a model or a value that JSON can hold."""
     lines = (row.model_dump_json() if isinstance(row, BaseModel) else json.dumps(row) for row in rows)
     write_atomic(path, "".join(f"{line}\n" for line in lines))
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Writes lines, given without line ends, to a file, and returns how many."""
+    with path.open("w", encoding="utf-8") as file:
+        return sum(file.write(f"{line}\n") > 0 for line in lines)
 
 
 def cache_folder() -> Path:

@@ -16,9 +16,9 @@ from gumshoe.collect.data.interchange.messages import from_messages
 from gumshoe.collect.data.interchange.swe_agent import from_mini_swe_agent, from_swe_agent
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
-from gumshoe.storage import read_json, read_jsonl, write_atomic
+from gumshoe.storage import read_json, read_jsonl, write_atomic, write_lines
 
-__all__ = ["FORMATS", "Format", "write_atif", "write_lines"]
+__all__ = ["FORMATS", "Format", "write_atif"]
 
 HEAD_BYTES = 4096
 
@@ -132,12 +132,6 @@ def write_atif(trajectories: Iterable[Trajectory], out: Path) -> int:
         text = json.dumps(to_atif(trajectory), ensure_ascii=False, indent=1)
         write_atomic(out if out.suffix == ".json" else out / f"{numbered}.json", f"{text}\n")
     return names.total()
-
-
-def write_lines(out: Path, lines: Iterable[str]) -> int:
-    """Writes lines, given without line ends, to a file, and returns how many."""
-    with out.open("w", encoding="utf-8") as target:
-        return sum(target.write(f"{line}\n") > 0 for line in lines)
 
 
 def _object(file: Path) -> dict[str, Any]:
