@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -81,12 +82,18 @@ def clean(text: str) -> str:
 
 def clean_json(value: JsonValue) -> JsonValue:
     """`value` with every text in it cleaned."""
+    return _map_texts(value, clean)
+
+
+def _map_texts(value: Any, function: Callable[[str], str]) -> Any:
+    """`value`, of what JSON can hold, with `function` applied to every text in it, keys included."""
     if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list):
-        return [clean_json(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(key): clean_json(cast("JsonValue", item)) for key, item in value.items()}
+        return function(value)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value).items()
+        return {_map_texts(key, function): _map_texts(item, function) for key, item in pairs}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_map_texts(item, function) for item in cast("Sequence[Any]", value)]
     return value
 
 
@@ -127,25 +134,12 @@ def unescape(text: str) -> str:
 
 def escape_json(value: Any, *, tags: bool = False) -> Any:
     """`value`, of what JSON can hold, with every text in it escaped, keys included."""
-    if isinstance(value, str):
-        return escape(value, tags=tags)
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[Any, Any]", value).items()
-        return {escape_json(key, tags=tags): escape_json(item, tags=tags) for key, item in pairs}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [escape_json(item, tags=tags) for item in cast("Sequence[Any]", value)]
-    return value
+    return _map_texts(value, partial(escape, tags=tags))
 
 
 def unescape_json(value: JsonValue) -> JsonValue:
     """`value` with every text in it unescaped, keys included."""
-    if isinstance(value, str):
-        return unescape(value)
-    if isinstance(value, list):
-        return [unescape_json(item) for item in value]
-    if isinstance(value, dict):
-        return {unescape(key): unescape_json(item) for key, item in value.items()}
-    return value
+    return _map_texts(value, unescape)
 
 
 def escape_chat(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
