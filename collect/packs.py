@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import ContextPack, Finding, Location, Step, Task, WhatIfProbe
+from gumshoe.tools.evidence.facts import normal
 
 __all__ = [
     "Gold",
@@ -91,8 +92,8 @@ def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
 
 def is_quoted(finding: Finding, observations: Mapping[int, str]) -> bool:
     """Whether the quote, if not empty, is in the cited step's observation, any white space counting as one space."""
-    quote = _normalized(finding.quote)
-    return bool(quote) and quote in _normalized(observations.get(finding.step, ""))
+    quote = normal(finding.quote)
+    return bool(quote) and quote in normal(observations.get(finding.step, ""))
 
 
 def grounded_share(pack: ContextPack) -> float | None:
@@ -100,10 +101,6 @@ def grounded_share(pack: ContextPack) -> float | None:
     if all(finding.check is None for finding in pack.findings):
         return None
     return sum(finding.grounded for finding in pack.findings) / len(pack.findings)
-
-
-def _normalized(text: str) -> str:
-    return " ".join(text.split())
 
 
 def with_pack(task: Task, pack: ContextPack | None, template: str | None = None) -> Task:

@@ -169,7 +169,7 @@ def _failure(out: Path) -> str:
 def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     patch = trajectory.patch or ""
     print_text(patch)
-    resolved = next((score.value for score in trajectory.scores if score.name == "resolved"), None) == 1.0
+    resolved = trajectory.resolved is True
     verdict = "the tests pass" if resolved else "the tests do not pass"
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:

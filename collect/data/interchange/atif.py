@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe import __version__
-from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, reading, tool_kind
+from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, reading, tool_answer, tool_kind
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -208,7 +208,7 @@ def _ours_back(data: Mapping[str, Any]) -> Trajectory:
         messages.extend(
             tool_message(steps[-1].index, seen, call, reader.read(steps[-1].index, seen))
             if numbered
-            else _bare_message(seen, call)
+            else tool_answer(seen, call)
             for call, seen in zip(completion.tool_calls, observations, strict=False)
         )
     return Trajectory.model_validate(
@@ -280,14 +280,10 @@ def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
     answers, others = _answers(completion.tool_calls, results)
     if entry.get("is_copied_context") or entry.get("llm_call_count") == 0:
         yield completion.as_message()
-        yield from (_bare_message(seen, call) for seen, call in zip(answers, completion.tool_calls, strict=True))
+        yield from (tool_answer(seen, call) for seen, call in zip(answers, completion.tool_calls, strict=True))
     else:
         yield Turn(completion, answers)
     yield from (Message(role="user", content=text) for text in others)
-
-
-def _bare_message(seen: Observation, call: ToolCall) -> Message:
-    return Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
 
 
 def _answers(

@@ -29,7 +29,7 @@ from gumshoe.records import (
 from gumshoe.storage import describe
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["Turn", "assemble", "foreign_task", "from_messages", "reading", "tool_kind"]
+__all__ = ["Turn", "assemble", "foreign_task", "from_messages", "reading", "tool_answer", "tool_kind"]
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,8 @@ def assemble(
         )
         messages.append(turn.completion.as_message())
         messages.extend(
-            Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
-            for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=False)
+            tool_answer(seen, call) for call, seen in zip(turn.completion.tool_calls, turn.observations, strict=False)
         )
-    total = Usage()
-    for step in steps:
-        total = total + step.completion.usage
     return Trajectory(
         id=f"{task.source}/{task.id}",
         task=task,
@@ -100,9 +96,14 @@ def assemble(
         steps=tuple(steps),
         stop=StopReason.UNKNOWN,
         patch=patch,
-        usage=usage or total,
+        usage=usage or sum((step.completion.usage for step in steps), Usage()),
         provenance=Provenance(gumshoe="", python="", sandbox="unknown"),
     )
+
+
+def tool_answer(seen: Observation, call: ToolCall) -> Message:
+    """The message that answers a call in a conversation without step numbers."""
+    return Message(role="tool", content=seen.text, tool_call_id=call.id, name=call.name)
 
 
 def foreign_task(name: str, *, source: str) -> TaskRef:
