@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 
@@ -15,7 +14,6 @@ __all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames"
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
 _TELLING = re.compile(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b")
-_FOREIGN = {"site-packages", "dist-packages", ".venv", "venv", ".tox", ".nox"}
 _LINE_LIMIT = 160
 
 
@@ -38,23 +36,15 @@ def printed_frames(printed: str, root: str) -> tuple[DebugFrame, ...]:
 
 
 def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
+    # Here, because an import of gumshoe.env brings Gymnasium.
+    from gumshoe.env.inside.programs.project import project_path
+
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
         match = _FRAME.match(line)
-        path = _relative(match["path"], root) if match else None
+        path = project_path(match["path"], root) if match else None
         if match and path:
             code = "" if _FRAME.match(following) or not following.startswith("    ") else following.strip()
             yield DebugFrame(path=path, line=int(match["line"]), function=match["function"] or "<module>", code=code)
-
-
-def _relative(path: str, root: str) -> str | None:
-    """The path relative to the project; None for a file that is not part of it."""
-    if path.startswith("<"):
-        return None
-    full = posixpath.normpath(posixpath.join(root, path))
-    if not full.startswith(f"{root}/"):
-        return None
-    relative = full[len(root) + 1 :]
-    return None if _FOREIGN.intersection(relative.split("/")) else relative
 
 
 def exception_text(printed: str) -> str:
