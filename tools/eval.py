@@ -180,7 +180,7 @@ def _check(workspace: Workspace, code: str) -> None:
 
 
 def _status(run: TestRun, path: str) -> str:
-    broken = [outcome for outcome in run.outcomes if outcome.outcome in ("failed", "error")]
+    broken = [outcome for outcome in run.outcomes if outcome.failed]
     if run.result.timed_out:
         return "timed_out"
     if broken:
@@ -195,5 +195,5 @@ def _is_own_fault(outcome: TestOutcome, path: str) -> bool:
 
 
 def _failing(run: TestRun) -> str:
-    broken = sum(outcome.outcome in ("failed", "error") for outcome in run.outcomes)
+    broken = sum(outcome.failed for outcome in run.outcomes)
     return f"{broken} of {plural(len(run.outcomes), 'test')} {'fails' if broken == 1 else 'fail'}"

@@ -128,7 +128,7 @@ def _values(probe: Probe, looks: Sequence[ProbeReading], outcomes: Mapping[str, 
 
 def _passes(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> bool:
     outcome = outcomes.get(seen.test or "")
-    return outcome is not None and outcome.outcome not in ("failed", "error")
+    return outcome is not None and not outcome.failed
 
 
 def _named(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
+from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, shown_code
 from gumshoe.records import ContextPack, Fact, Finding, Location, Probe, StopProbe
 from gumshoe.text import indentation
 from gumshoe.tools.eval import SHOW_OUTCOMES
@@ -87,9 +87,8 @@ def failures(outputs: Iterable[ToolOutput]) -> list[FailingTest]:
 
 def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
     data = output.data
-    for outcome in data.get("outcomes", ()):
-        if outcome["outcome"] in ("failed", "error"):
-            yield FailingTest(output.step, outcome["id"], outcome["message"])
+    for outcome in failing_outcomes(data):
+        yield FailingTest(output.step, outcome["id"], outcome["message"])
     if not data.get("outcomes") and not data.get("passed", True):
         yield FailingTest(output.step, PROGRAM, data.get("output", ""))
 

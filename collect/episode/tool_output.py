@@ -6,13 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.records import Fact, Message, Observation, Step, ToolCall, WhatIfProbe
+from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.records import DebugFrame, Fact, Message, Observation, Step, ToolCall, WhatIfProbe
 from gumshoe.tools.evidence.facts import FactReader, numbered_text, variant_of
 from gumshoe.tools.runs.forked_runs import Variant
 
 __all__ = [
     "ToolOutput",
     "fact_of_change",
+    "failing_outcomes",
+    "last_own_frame",
     "outputs_of_steps",
     "reproduction_of",
     "shown_code",
@@ -104,6 +107,17 @@ def fact_of_change(output: ToolOutput, result: Mapping[str, Any]) -> Fact | None
     change = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
     found = (fact for fact in output.facts if isinstance(fact.probe, WhatIfProbe) and variant_of(fact.probe) == change)
     return next(found, None)
+
+
+def failing_outcomes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The outcomes of the failing tests in the data of a run of the tests."""
+    return [outcome for outcome in data.get("outcomes", ()) if outcome["outcome"] in ("failed", "error")]
+
+
+def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:
+    """The last frame; one of tests only if there is no other."""
+    own = [frame for frame in frames if not holds_tests(frame.path)]
+    return (own or frames or [None])[-1]
 
 
 def shown_code(output: ToolOutput) -> dict[int, str]:

@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
-from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, last_own_frame, tool_outputs
 from gumshoe.records import Completion, DebugFrame, Decision, Fact, Message, ToolSchema
 from gumshoe.tools.suspects import shown_suspects
 
@@ -51,11 +50,8 @@ class Heuristic:
 
 def last_frame(data: Mapping[str, Any]) -> DebugFrame | None:
     """The last frame in the data of an `eval`; one of tests only if there is no other."""
-    failing = [outcome for outcome in data.get("outcomes", ()) if outcome["outcome"] in ("failed", "error")]
-    frames = [frame for outcome in failing for frame in outcome.get("frames", ())]
-    found = [DebugFrame.model_validate(frame) for frame in [*frames, *data.get("frames", ())]]
-    own = [frame for frame in found if not holds_tests(frame.path)]
-    return (own or found or [None])[-1]
+    frames = [frame for outcome in failing_outcomes(data) for frame in outcome.get("frames", ())]
+    return last_own_frame([DebugFrame.model_validate(frame) for frame in [*frames, *data.get("frames", ())]])
 
 
 def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> list[JsonValue]:

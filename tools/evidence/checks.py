@@ -177,7 +177,7 @@ def _judge_stop(
 def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
     """What the test runner says of the failures at the probe's place, as looks."""
     for test, outcome in outcomes.items():
-        if outcome.outcome in ("failed", "error") and _fails_there(probe, outcome):
+        if outcome.failed and _fails_there(probe, outcome):
             yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
 
 
@@ -232,7 +232,7 @@ def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -
 def _judge_telling(
     probe: StopProbe, holds: Sequence[ProbeReading], looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
 ) -> Check:
-    passed = {test for test, outcome in outcomes.items() if outcome.outcome not in ("failed", "error")}
+    passed = {test for test, outcome in outcomes.items() if not outcome.failed}
     if outcomes and all(look.test is None for look in holds):
         return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
     if all(look.test in passed for look in holds):

@@ -94,7 +94,7 @@ def run_forked(
     request = {
         "variants": [variant.model_dump() for variant in variants],
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
-        "failing": [test for test, outcome in outcomes_before.items() if outcome.outcome in ("failed", "error")],
+        "failing": [test for test, outcome in outcomes_before.items() if outcome.failed],
         "usual_s": known.duration_s if known is not None else None,
         "repairs_only": repairs_only,
         "folder": folder,

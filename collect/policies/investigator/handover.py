@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
-from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, last_own_frame
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
-from gumshoe.collect.policies.investigator.prior import failing_tests
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement
 from gumshoe.tools.runs.tracebacks import describe_frame
@@ -140,16 +138,13 @@ def ruled_out(belief: Belief, named: Sequence[SuspectFunction], words: Words) ->
 
 
 def _failing_frame(outputs: Sequence[ToolOutput]) -> DebugFrame | None:
-    frames = [frame for output in outputs if output.tool == "eval" for frame in _frames_in(output)]
-    own = [frame for frame in frames if not holds_tests(frame.path)]
-    return (own or frames or [None])[-1]
+    return last_own_frame([frame for output in outputs if output.tool == "eval" for frame in _frames_in(output)])
 
 
 def _frames_in(output: ToolOutput) -> list[DebugFrame]:
     """The frames of failing tests that the text of an `eval` shows: it names only some tests."""
-    found = [
-        DebugFrame.model_validate(frame) for outcome in failing_tests([output]) for frame in outcome.get("frames", ())
-    ]
+    failing = failing_outcomes(output.data)
+    found = [DebugFrame.model_validate(frame) for outcome in failing for frame in outcome.get("frames", ())]
     printed = [DebugFrame.model_validate(frame) for frame in output.data.get("frames", ())]
     return [
         *(frame for frame in found if describe_frame(frame) in output.text),

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes
 from gumshoe.env.inside.programs.project import holds_tests
 
 __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
@@ -58,13 +58,7 @@ def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mappin
 
 def failing_tests(outputs: Iterable[ToolOutput]) -> list[Mapping[str, Any]]:
     """The outcomes of the failing tests that `eval` has shown."""
-    return [
-        outcome
-        for output in outputs
-        if output.tool == "eval"
-        for outcome in output.data.get("outcomes", ())
-        if outcome["outcome"] in ("failed", "error")
-    ]
+    return [outcome for output in outputs if output.tool == "eval" for outcome in failing_outcomes(output.data)]
 
 
 def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:

@@ -49,6 +49,11 @@ class TestOutcome(Record):
         """Whether it passed, or failed as expected."""
         return self.outcome in {"passed", "xfailed"}
 
+    @property
+    def failed(self) -> bool:
+        """Whether it failed or ended with an error."""
+        return self.outcome in {"failed", "error"}
+
 
 class Edit(Record):
     """One change of a file in the workspace. None stands for a file that was not there, or no longer is."""
@@ -101,7 +106,7 @@ class TestRun(Record):
     @property
     def passed(self) -> bool:
         """No test failed, and the program ended with 0 in time. For a verdict, see `gumshoe.env.verifier`."""
-        failed = any(outcome.outcome in ("failed", "error") for outcome in self.outcomes)
+        failed = any(outcome.failed for outcome in self.outcomes)
         return self.result.exit_code == 0 and not self.result.timed_out and not failed
 
 
