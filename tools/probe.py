@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.text import cut_line
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.evidence.checks import ProbeReading, describe_place, is_then, run_probes
 
 __all__ = ["MOST_AT_ONCE", "ProbeTool"]
@@ -57,19 +58,10 @@ class _Argument(BaseModel):
         )
 
 
-_SHAPE = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string"},
-        "line": {"type": "integer"},
-        "expression": {"type": "string"},
-        "time": {"type": "integer"},
-        "test": {"type": "string"},
-        "value": {"type": "string"},
-    },
-    "required": ["path", "line", "expression"],
-}
-_Probes = Annotated[list[_Argument], WithJsonSchema({"type": "array", "items": _SHAPE})]
+_Probes = Annotated[
+    list[_Argument],
+    list_schema({"path": str, "line": int, "expression": str}, optional={"time": int, "test": str, "value": str}),
+]
 
 
 class ProbeTool(BaseTool):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
@@ -14,6 +14,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location, Observation, RuledOut
 from gumshoe.text import plural
 from gumshoe.tools.base import ConfirmTwice
+from gumshoe.tools.calls.schema import list_schema, object_schema
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.evidence.checks import check_findings, describe_place
 from gumshoe.tools.evidence.facts import all_facts
@@ -24,6 +25,8 @@ __all__ = ["PACK_TOKENS", "STILL_FAILS", "Report", "Submit", "pack_tokens"]
 PACK_TOKENS = 2000
 """Tokens a pack may have, counted as `pack_tokens` does."""
 
+STILL_FAILS = "still_fails"
+"""The kind of failure of a patch that is sent back."""
 _CHARACTERS_PER_TOKEN = 4
 NEAR = 0.9
 """How similar a path has to be to that of a file to be taken for it."""
@@ -65,25 +68,13 @@ class _LocationArgument(BaseModel):
         return Location(path=self.path, start=self.start, end=end, symbol=self.symbol or None, why=self.why or "")
 
 
-def _shape(required: str, optional: str = "") -> dict[str, Any]:
-    """The schema of an object from `name:type` words; types are s (string) and i (integer)."""
-    types = {"s": "string", "i": "integer"}
-    fields = [word.split(":") for word in f"{required} {optional}".split()]
-    return {
-        "type": "object",
-        "properties": {name: {"type": types[kind]} for name, kind in fields},
-        "required": [word.split(":")[0] for word in required.split()],
-    }
-
-
-def _list(items: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"type": "array", "items": items})
-
-
-_Locations = Annotated[list[_LocationArgument], _list(_shape("path:s start:i end:i", "symbol:s why:s"))]
-_Findings = Annotated[list[_FindingArgument], _list(_shape("fact:i", "claim:s"))]
-_RuledOut = Annotated[list[RuledOut], _list(_shape("what:s why:s"))]
-_Frame = Annotated[DebugFrame, WithJsonSchema(_shape("path:s line:i function:s"))]
+_Locations = Annotated[
+    list[_LocationArgument],
+    list_schema({"path": str, "start": int, "end": int}, optional={"symbol": str, "why": str}),
+]
+_Findings = Annotated[list[_FindingArgument], list_schema({"fact": int}, optional={"claim": str})]
+_RuledOut = Annotated[list[RuledOut], list_schema({"what": str, "why": str})]
+_Frame = Annotated[DebugFrame, WithJsonSchema(object_schema({"path": str, "line": int, "function": str}))]
 
 
 class Report(ConfirmTwice):
@@ -191,10 +182,6 @@ def _describe_check(finding: Finding) -> str:
 def pack_tokens(pack: ContextPack) -> int:
     """About how many tokens the pack costs its reader: its JSON at four characters a token."""
     return -(-len(pack.model_dump_json(exclude_defaults=True)) // _CHARACTERS_PER_TOKEN)
-
-
-STILL_FAILS = "still_fails"
-"""The kind of failure of a patch that is sent back."""
 
 
 class Submit(ConfirmTwice):

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, WithJsonSchema
+from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation, TestOutcome, TestRun
 from gumshoe.text import cut_line, plural
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.runs.forked_runs import ForkedRuns, ForkOutcome, KnownRun, Variant, run_forked
 
 __all__ = [
@@ -43,20 +44,9 @@ _NAMES = 80
 _PASSED = ("passed", "xfailed")
 
 
-_SHAPE = {
-    "type": "object",
-    "properties": {
-        "path": {"type": "string"},
-        "line": {"type": "integer"},
-        "do": {"type": "string"},
-        "time": {"type": "integer"},
-        "when": {"type": "string"},
-    },
-    "required": ["path", "line", "do"],
-}
-
-
-_Variants = Annotated[list[Variant], WithJsonSchema({"type": "array", "items": _SHAPE})]
+_Variants = Annotated[
+    list[Variant], list_schema({"path": str, "line": int, "do": str}, optional={"time": int, "when": str})
+]
 
 
 class Experiment(BaseTool):

@@ -14,13 +14,14 @@ from typing import Any, cast, get_type_hints
 
 from docstring_parser import DocstringStyle
 from docstring_parser import parse as parse_docstring
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter, ValidationError, WithJsonSchema
 
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean_json
 
-__all__ = ["CallSignature", "Parameter", "compact_schema", "read_signature"]
+__all__ = ["CallSignature", "Parameter", "compact_schema", "list_schema", "object_schema", "read_signature"]
 
+_TYPES = {str: "string", int: "integer"}
 _NOISE = {"title", "$defs", "additionalProperties"}
 
 
@@ -91,6 +92,21 @@ class CallSignature:
 
     def _wrong(self, what: str) -> ToolFailure:
         return ToolFailure("bad_arguments", f"{what}. Usage: {self.usage}")
+
+
+def object_schema(required: Mapping[str, type], *, optional: Mapping[str, type] | None = None) -> dict[str, Any]:
+    """The JSON schema of an object with fields of the types str and int."""
+    fields = {**required, **(optional or {})}
+    return {
+        "type": "object",
+        "properties": {name: {"type": _TYPES[kind]} for name, kind in fields.items()},
+        "required": list(required),
+    }
+
+
+def list_schema(required: Mapping[str, type], *, optional: Mapping[str, type] | None = None) -> WithJsonSchema:
+    """What a model reads of a list of such objects, to annotate an argument with."""
+    return WithJsonSchema({"type": "array", "items": object_schema(required, optional=optional)})
 
 
 def _explain(name: str, error: ValidationError) -> str:
