@@ -19,14 +19,14 @@ from pydantic import JsonValue, TypeAdapter, ValidationError, WithJsonSchema
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean_json
 
-__all__ = ["CallSignature", "Parameter", "compact_schema", "list_schema", "object_schema", "read_signature"]
+__all__ = ["Argument", "CallSignature", "compact_schema", "list_schema", "object_schema", "read_signature"]
 
 _TYPES = {str: "string", int: "integer"}
 _NOISE = {"title", "$defs", "additionalProperties"}
 
 
 @dataclass(frozen=True)
-class Parameter:
+class Argument:
     """One argument of a tool. `default` means nothing when `required`."""
 
     name: str
@@ -42,7 +42,7 @@ class CallSignature:
 
     name: str
     description: str
-    arguments: tuple[Parameter, ...]
+    arguments: tuple[Argument, ...]
 
     @cached_property
     def parameters(self) -> dict[str, JsonValue]:
@@ -80,7 +80,7 @@ class CallSignature:
                 raise self._wrong(f"unknown argument {name!r}")
         return {argument.name: self._value(argument, arguments.get(argument.name)) for argument in self.arguments}
 
-    def _value(self, argument: Parameter, value: JsonValue) -> Any:
+    def _value(self, argument: Argument, value: JsonValue) -> Any:
         if not argument.required and value in (None, "", [], {}):
             return argument.default
         if value is None:
@@ -135,13 +135,13 @@ def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) ->
     text = [part for part in (documentation.short_description, documentation.long_description) if part]
     hints = get_type_hints(function, include_extras=True)
     parameters = list(inspect.signature(function).parameters.values())[skip:]
-    arguments = tuple(_read_parameter(name, parameter, hints, described) for parameter in parameters)
+    arguments = tuple(_read_argument(name, parameter, hints, described) for parameter in parameters)
     return CallSignature(name, " ".join(" ".join(text).split()), arguments)
 
 
-def _read_parameter(
+def _read_argument(
     tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any], described: Mapping[str, str]
-) -> Parameter:
+) -> Argument:
     if parameter.name not in hints:
         raise TypeError(f"tool {tool}: parameter {parameter.name!r} needs a type")
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
@@ -153,7 +153,7 @@ def _read_parameter(
     required = parameter.default is parameter.empty
     if not required and parameter.default not in (None, "", False, ()):
         schema["default"] = adapter.dump_python(parameter.default, mode="json")
-    return Parameter(parameter.name, adapter, schema, required, None if required else parameter.default)
+    return Argument(parameter.name, adapter, schema, required, None if required else parameter.default)
 
 
 def compact_schema(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
