@@ -12,7 +12,7 @@ import anthropic
 from anthropic.types import Message as Answer
 
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced, reading
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, count_turns, priced, reading
 from gumshoe.collect.policy_config import AnthropicConfig, Prices
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
@@ -65,38 +65,11 @@ class AnthropicPolicy(ProviderPolicy):
         )
         super().__init__(config.model, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks the model for the next turn.
-
-        Raises:
-            ContextOverflow: the conversation no longer fits the model.
-            PolicyError: the server refused, or kept failing.
-        """
-        turn = sum(message.role == "assistant" for message in messages)
-        request = self._request(messages, tools, turn)
-        offered = {tool.name for tool in tools}
-        started = time.monotonic()
-
-        def attempt() -> Completion:
-            answer = self._ask(request)
-            if answer.stop_reason == "model_context_window_exceeded":
-                raise ContextOverflow(f"the conversation no longer fits {self.model}")
-            took = time.monotonic() - started
-            prices, prefix = self._config.prices, f"call-{turn}"
-            completion = self.stored(
-                read_message(
-                    answer, model=self.model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered
-                )
-            )
-            self._thoughts[turn] = thoughts_of(answer)
-            return completion
-
-        return self.retried(attempt)
-
-    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema], turn: int) -> dict[str, Any]:
+    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config
         # Thinking can continue only if every earlier thought is at hand; those of a killed process are not.
-        thinking = config.thinking if all(number in self._thoughts for number in range(turn)) else None
+        has_all_thoughts = all(turn in self._thoughts for turn in range(count_turns(messages)))
+        thinking = config.thinking if has_all_thoughts else None
         system, turns = as_blocks(messages, self._thoughts if thinking else {})
         request: dict[str, Any] = {"model": self.model, "max_tokens": config.max_tokens, "messages": turns}
         if system:
@@ -108,6 +81,20 @@ class AnthropicPolicy(ProviderPolicy):
         optional = {"temperature": config.temperature, "top_p": config.top_p, "thinking": thinking}
         further = {name: value for name, value in optional.items() if value is not None} | config.extra_body
         return {**request, "extra_body": further} if further else request
+
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
+        answer = self._ask(request)
+        if answer.stop_reason == "model_context_window_exceeded":
+            raise ContextOverflow(f"the conversation no longer fits {self.model}")
+        self._thoughts[turn] = thoughts_of(answer)
+        return read_message(
+            answer,
+            model=self.model,
+            duration_s=time.monotonic() - started,
+            prices=self._config.prices,
+            call_prefix=f"call-{turn}",
+            offered=offered,
+        )
 
     def _ask(self, request: dict[str, Any]) -> anthropic.types.Message:
         """One try. Raises Transient, ContextOverflow or PolicyError."""

@@ -62,29 +62,6 @@ class OpenAIPolicy(ProviderPolicy):
         name = config.label or config.model
         super().__init__(name, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks the model for the next turn.
-
-        Raises:
-            ContextOverflow: the conversation no longer fits the model.
-            PolicyError: the server refused, or kept failing.
-        """
-        request = self._request(messages, tools)
-        prefix = f"call-{sum(message.role == 'assistant' for message in messages)}"
-        offered = {tool.name for tool in tools}
-        started = time.monotonic()
-
-        def attempt() -> Completion:
-            answer = self._ask(request)
-            model = self._config.label or answer.model or self.model
-            took = time.monotonic() - started
-            prices = self._config.prices
-            return self.stored(
-                read_answer(answer, model=model, duration_s=took, prices=prices, call_prefix=prefix, offered=offered)
-            )
-
-        return self.retried(attempt)
-
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config
         if config.syntax == "text":
@@ -109,6 +86,17 @@ class OpenAIPolicy(ProviderPolicy):
             **request,
             **{name: value for name, value in optional.items() if value is not None},
         }
+
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
+        answer = self._ask(request)
+        return read_answer(
+            answer,
+            model=self._config.label or answer.model or self.model,
+            duration_s=time.monotonic() - started,
+            prices=self._config.prices,
+            call_prefix=f"call-{turn}",
+            offered=offered,
+        )
 
     def _ask(self, request: dict[str, Any]) -> ChatAnswer:
         """One try. Raises Transient, ContextOverflow or PolicyError."""

@@ -6,9 +6,10 @@ import email.utils
 import logging
 import random
 import time
-from collections.abc import Callable, Generator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx2
 import tenacity
@@ -17,12 +18,13 @@ from pydantic import ValidationError
 from gumshoe.collect.policies.providers.redact import redact, redact_answer
 from gumshoe.collect.policy_config import Prices, RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
-from gumshoe.records import Completion, Usage
+from gumshoe.records import Completion, Message, ToolSchema, Usage
 
 __all__ = [
     "ProviderPolicy",
     "StatusError",
     "Transient",
+    "count_turns",
     "is_overflow",
     "is_transient",
     "parse_retry_after",
@@ -75,7 +77,7 @@ class Client(Protocol):
         ...
 
 
-class ProviderPolicy:
+class ProviderPolicy(ABC):
     """One episode's conversation with a model behind a server.
 
     The SDK's own retries are off: ours also cover answers that do not fit the API. Everything that a provider says is
@@ -107,7 +109,39 @@ class ProviderPolicy:
         """Closes the connections. Idempotent."""
         self._close()
 
-    def retried(self, attempt: Callable[[], T]) -> T:
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """Asks the model for the next turn.
+
+        Raises:
+            ContextOverflow: the conversation no longer fits the model.
+            PolicyError: the server refused, or kept failing.
+        """
+        request = self._request(messages, tools)
+        turn = count_turns(messages)
+        offered = {tool.name for tool in tools}
+        started = time.monotonic()
+        return self._retried(lambda: self._stored(self._answer(request, turn, offered, started)))
+
+    @abstractmethod
+    def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
+        """The arguments with which the SDK is called."""
+
+    @abstractmethod
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
+        """The completion of one try.
+
+        Args:
+            request: made by `_request`.
+            turn: the number of the turn, from 0.
+            offered: names of the tools that may be called.
+            started: when the first try began, as `time.monotonic` says it.
+
+        Raises:
+            Transient: it is worth another try.
+            ContextOverflow, PolicyError: as `complete`.
+        """
+
+    def _retried(self, attempt: Callable[[], T]) -> T:
         """What `attempt` returns, tried again while it raises Transient. Raises PolicyError."""
         return with_retries(
             lambda: self._one_line(attempt),
@@ -141,9 +175,14 @@ class ProviderPolicy:
         except (ValidationError, RecursionError) as error:
             raise Transient(self.shown(f"the answer cannot be stored: {error}")) from None
 
-    def stored(self, completion: Completion) -> Completion:
+    def _stored(self, completion: Completion) -> Completion:
         """The completion as it may be stored: without the key. Raises ValidationError if JSON cannot carry it."""
         return Completion.model_validate_json(redact_answer(completion.model_dump_json(), self._key))
+
+
+def count_turns(messages: Sequence[Message]) -> int:
+    """How many turns of the model a conversation holds."""
+    return sum(message.role == "assistant" for message in messages)
 
 
 class Transient(Exception):
