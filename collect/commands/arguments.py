@@ -19,6 +19,8 @@ from gumshoe.storage import read_records
 
 __all__ = ["add_repository_arguments", "choose_task", "policy_of", "repository_options"]
 
+DEFAULT_SOURCE = "casebook"
+
 
 def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str) -> None:
     """Adds the folder and how its tests run; `entrypoint` says what that command is for."""
@@ -62,9 +64,6 @@ def policy_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """What --model and --endpoint say about the policy; empty if they say nothing."""
     named = {"model": arguments.model, "base_url": arguments.endpoint}
     return {name: value for name, value in named.items() if value is not None}
-
-
-DEFAULT_SOURCE = "casebook"
 
 
 def choose_task(text: str) -> Task:

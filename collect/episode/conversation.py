@@ -21,6 +21,10 @@ __all__ = [
 ]
 
 THINK_END = "</think>"
+CHARACTERS_A_TOKEN = 4
+KEEP_TURNS = 2
+"""This many of the latest turns are always shown whole."""
+_STEP = re.compile(r"\A\[step \d+\] ")
 
 
 def as_text_chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, str]]:
@@ -107,12 +111,6 @@ def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
     return "\n".join(
         render_text_calls((call,)) if call.raw is None else f"<tool_call>\n{call.raw}\n</tool_call>" for call in calls
     )
-
-
-CHARACTERS_A_TOKEN = 4
-KEEP_TURNS = 2
-"""This many of the latest turns are always shown whole."""
-_STEP = re.compile(r"\A\[step \d+\] ")
 
 
 def shown(messages: Sequence[Message], before: int) -> list[Message]:

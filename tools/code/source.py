@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gumshoe.errors import ToolFailure
 
-__all__ = ["SourceFile", "read_source", "split_lines"]
+__all__ = ["SourceFile", "count_common", "read_source", "split_lines"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -28,6 +28,12 @@ _ASCII = (bytes(range(1, 128)).decode("ascii"), "\x1b(B")
 def split_lines(text: str) -> list[str]:
     """The lines with their ends, split as Python splits source: at LF, CRLF and CR only."""
     return _LINE.findall(text)
+
+
+def count_common(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items at the beginning are the same."""
+    pairs = zip(one, other, strict=False)
+    return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gumshoe.tools.code.source import split_lines
+from gumshoe.tools.code.source import count_common, split_lines
 
 __all__ = ["BreakpointTable", "moved_line"]
 
@@ -54,8 +54,8 @@ def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | 
     place in the block, if the new block is long enough. Where too much was rewritten to compare, lines between the
     first and the last change are gone.
     """
-    head = _common(before, after)
-    tail = _common(before[head:][::-1], after[head:][::-1])
+    head = count_common(before, after)
+    tail = count_common(before[head:][::-1], after[head:][::-1])
     if line <= head:
         return line
     if len(before) - tail < line <= len(before):
@@ -82,9 +82,3 @@ def _most_like(text: str, lines: Sequence[str], start: int, end: int, otherwise:
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and matcher.ratio() > best:
             best, found = matcher.ratio(), index
     return found
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines at the beginning are the same."""
-    pairs = zip(one, other, strict=False)
-    return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))

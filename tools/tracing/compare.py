@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from gumshoe.tools.code.source import count_common
 from gumshoe.tools.tracing.calls import TracedCall, is_hidden
 
 __all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "summarize"]
@@ -120,13 +121,7 @@ def _edges(call: TracedCall) -> list[tuple[int, int]]:
 
 def _nearness(call: TracedCall, other: TracedCall) -> tuple[bool, int, int]:
     equal = sum(other.arguments.get(name) == value for name, value in call.arguments.items())
-    return call.arguments == other.arguments, _common(call.lines, other.lines), equal
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many lines at the beginning are the same."""
-    pairs = zip(one, other, strict=False)
-    return next((index for index, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+    return call.arguments == other.arguments, count_common(call.lines, other.lines), equal
 
 
 def _unequal(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[str, str]]:
@@ -141,7 +136,7 @@ def _different(one: dict[str, str], other: dict[str, str]) -> dict[str, tuple[st
 
 def _first_value(call: TracedCall, other: TracedCall) -> ValueDifference | None:
     """The first value that a line gives which differs, as far as both run the same lines."""
-    for step in range(_common(call.lines, other.lines)):
+    for step in range(count_common(call.lines, other.lines)):
         line, changed, _ = call.steps[step]
         for name, (value, there) in _different(changed, other.steps[step][1]).items():
             return ValueDifference(step=step, line=line, name=name, failing=value, passing=there)
@@ -149,7 +144,7 @@ def _first_value(call: TracedCall, other: TracedCall) -> ValueDifference | None:
 
 
 def _first_branch(call: TracedCall, other: TracedCall, source: Sequence[str]) -> Branch | None:
-    common = _common(call.lines, other.lines)
+    common = count_common(call.lines, other.lines)
     ways = _way(call, common), _way(other, common)
     if not common or ways[0] == ways[1]:
         return None

@@ -27,6 +27,7 @@ __all__ = [
     "split_of",
 ]
 
+TRAIN, TEST = "train", "test"
 COLUMNS: dict[str, str] = {
     "id": "string",
     "task_id": "string",
@@ -182,9 +183,6 @@ def _step_entries(step: Step) -> list[dict[str, JsonValue]]:
         }
         for call, answer in zip(step.tool_calls, answers, strict=True)
     ]
-
-
-TRAIN, TEST = "train", "test"
 
 
 def held_out_projects(projects: Collection[str], share: float) -> frozenset[str]:

@@ -18,6 +18,19 @@ STOPS = {
     "exit_format": StopReason.NO_TOOL_CALL,
     "exit_total_execution_time": StopReason.WALL_LIMIT,
 }
+MINI_STOPS = {
+    "Submitted": StopReason.SUBMITTED,
+    "LimitsExceeded": StopReason.COST_LIMIT,
+    "TimeExceeded": StopReason.WALL_LIMIT,
+    "ContextWindowExceededError": StopReason.CONTEXT_OVERFLOW,
+    "RepeatedFormatError": StopReason.NO_TOOL_CALL,
+}
+BASH = {
+    "name": "bash",
+    "description": "Execute a bash command",
+    "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+}
+"""The only tool of mini-swe-agent."""
 
 
 def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
@@ -59,20 +72,6 @@ def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:
     """The message with its call's id: SWE-agent names the call that a tool message answers in a list of one."""
     ids = message.get("tool_call_ids")
     return {**message, "tool_call_id": ids[0]} if ids and "tool_call_id" not in message else dict(message)
-
-
-MINI_STOPS = {
-    "Submitted": StopReason.SUBMITTED,
-    "LimitsExceeded": StopReason.COST_LIMIT,
-    "TimeExceeded": StopReason.WALL_LIMIT,
-    "ContextWindowExceededError": StopReason.CONTEXT_OVERFLOW,
-    "RepeatedFormatError": StopReason.NO_TOOL_CALL,
-}
-BASH = {
-    "name": "bash",
-    "description": "Execute a bash command",
-    "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
-}
 
 
 def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
