@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,10 @@ from pydantic import ValidationError
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 
 if TYPE_CHECKING:
+    from gumshoe.env.config import SandboxConfig
     from gumshoe.records import ContextPack, Step, Task, Trajectory
 
-__all__ = ["configure", "run"]
+__all__ = ["check_pack", "configure", "run"]
 
 EPILOG = """\
 examples:
@@ -45,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the probes; 1 if one is contradicted. Raises GumshoeError."""
-    from gumshoe.collect.data.probing import check_pack
     from gumshoe.collect.policies.registry import TRUSTED_KINDS
     from gumshoe.env.config import SandboxConfig
 
@@ -56,6 +56,39 @@ def run(arguments: argparse.Namespace) -> int:
         _show(name, task, checked, as_json=arguments.json)
         contradicted |= any(one.check is not None and one.check.status == "contradicted" for one in checked.findings)
     return int(contradicted)
+
+
+def check_pack(
+    pack: ContextPack, task: Task, sandbox: SandboxConfig, *, trusted: bool = False, steps: Sequence[Step] = ()
+) -> ContextPack:
+    """The pack with the results of its probes on the task's code as it was at the beginning.
+
+    If the episode has reproduced an issue, its probes run that test.
+
+    Args:
+        pack: what was handed over.
+        task: what it is about.
+        sandbox: where the tests run.
+        trusted: see `gumshoe.env.sandboxes.open.open_sandbox`.
+        steps: those of its episode.
+
+    Raises:
+        ConfigError: the sandbox does not accept this task.
+        SandboxError, TaskError: the sandbox broke, or the task is gone.
+    """
+    from gumshoe.collect.episode.tool_output import reproduction_of
+    from gumshoe.env.debug_env import DebugEnv
+    from gumshoe.records import ToolCall
+    from gumshoe.tools.evidence.checks import check_findings
+
+    env = DebugEnv(task, tools=("probe", "reproduce"), sandbox=sandbox, trusted=trusted)
+    try:
+        env.reset()
+        if code := pack.reproduction or reproduction_of(steps):
+            env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": code}))
+        return pack.model_copy(update={"findings": check_findings(env.workspace, pack.findings)})
+    finally:
+        env.close()
 
 
 def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Task, tuple[Step, ...], str]]:

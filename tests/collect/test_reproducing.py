@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gumshoe.collect.commands.probe import check_pack
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.export.seeker import SeekerView
-from gumshoe.collect.data.probing import check_pack
 from gumshoe.collect.episode.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import pack_text
