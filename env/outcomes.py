@@ -1,18 +1,26 @@
-"""Per-test outcomes of a test run in what unittest's or sympy's runner printed.
+"""Per-test outcomes of a test run: those that our plugin or recorder writes, or what unittest or sympy printed.
 
-For looking around only: a verdict takes no outcome from what a program prints (see `gumshoe.env.verifier`).
+What is printed is for looking around. A verdict uses it only for commands that nothing of ours records, such as shell
+scripts, where a program can forge it no more easily than a record: the variants of the tests decide what it is worth
+(see `gumshoe.env.verifier`).
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from gumshoe.env.tox import let_through
+from gumshoe.protocols import Sandbox
 from gumshoe.records import TestOutcome
+from gumshoe.tools.runs.interpreters import our_plugin
+from gumshoe.tools.runs.scripts import pytest_options, read_outcomes
 
-__all__ = ["parse_sympy", "parse_unittest"]
+__all__ = ["parse_sympy", "parse_unittest", "read_record", "record_variables"]
 
+RECORD = "outcomes.jsonl"
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
 SKIPPED = re.compile(r"skipped\b")
 NEXT_TEST = re.compile(r" \.\.\. (?=\w+ \(\w+\.[\w.]+\)(?: \.\.\. |$))")
@@ -42,6 +50,31 @@ SYMPY_RULE = re.compile(r"^_{2,} (?P<path>\S+?\.py)(?::(?P<name>\w+))? _{2,}$")
 SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
 BROKEN = ("error", "failed")
 WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
+
+
+def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict[str, str]:
+    """The variables with which pytest, or our recorder, writes what `read_record` reads.
+
+    Args:
+        sandbox: where the tests are run.
+        plugins: modules of `env/inside` for pytest to load too.
+        options: more options of pytest.
+    """
+    known = sandbox.environment
+    return {
+        **let_through(known),
+        "GUMSHOE_OUTCOMES": posixpath.join(sandbox.support, RECORD),
+        "PYTEST_ADDOPTS": pytest_options(known, *map(our_plugin, ("runs.outcomes", *plugins)), options),
+        "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
+    }
+
+
+def read_record(sandbox: Sandbox) -> tuple[TestOutcome, ...]:
+    """The outcomes that a run has written; none where it wrote none, or a program removed or replaced the record."""
+    try:
+        return read_outcomes(sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False))
+    except OSError:
+        return ()
 
 
 def parse_unittest(output: str) -> tuple[TestOutcome, ...]:

@@ -10,13 +10,12 @@ from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.outcomes import parse_sympy, parse_unittest
-from gumshoe.env.tox import behind_tox, let_through
+from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
+from gumshoe.env.tox import behind_tox
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
-from gumshoe.records import Edit, Entry, ExecResult, Match, Reproduction, Task, TestOutcome, TestRun
-from gumshoe.tools.runs.interpreters import our_plugin
-from gumshoe.tools.runs.scripts import NO_TRACEBACKS, pytest_options, read_outcomes
+from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
+from gumshoe.tools.runs.scripts import NO_TRACEBACKS
 
 __all__ = ["Workspace"]
 
@@ -169,21 +168,18 @@ class Workspace:
         with _damage():
             self._put_back_readonly()
             sandbox.prepare_support()
-        record = posixpath.join(sandbox.support, "outcomes.jsonl")
-        wanted = {"runs.outcomes": {"GUMSHOE_OUTCOMES": record}, **(plugins or {})}
-        known = sandbox.environment
+        wanted = plugins or {}
         result = sandbox.run(
             self.entrypoint,
             env={
-                **let_through(known),
+                **record_variables(sandbox, *wanted, options="" if tracebacks else NO_TRACEBACKS),
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
-                "PYTEST_ADDOPTS": pytest_options(known, *map(our_plugin, wanted), "" if tracebacks else NO_TRACEBACKS),
-                "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
             },
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,
             warm=warm,
         )
-        return TestRun(result=result, outcomes=self._outcomes(record, result))
+        outcomes = read_record(sandbox) or parse_unittest(result.output) or parse_sympy(result.output)
+        return TestRun(result=result, outcomes=outcomes)
 
     def is_readonly(self, path: str) -> bool:
         """Whether the agent may not write there."""
@@ -240,13 +236,6 @@ class Workspace:
 
     def _is_left_out(self, folder: str) -> bool:
         return bool(folder) and (self._hidden.match(folder) or self._untracked.match(folder))
-
-    def _outcomes(self, record: str, result: ExecResult) -> tuple[TestOutcome, ...]:
-        try:
-            written = read_outcomes(self.sandbox.read_file(record, inside=False))
-        except OSError:
-            written = ()  # The program removed or replaced it.
-        return written or parse_unittest(result.output) or parse_sympy(result.output)
 
     def _pattern_file(self, name: str) -> Sequence[str]:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import posixpath
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,28 +17,24 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.inside.loading import PACKAGE
-from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
-from gumshoe.env.tox import let_through
 from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
-from gumshoe.tools.runs.interpreters import our_plugin, our_program
-from gumshoe.tools.runs.scripts import pytest_options, read_outcomes
+from gumshoe.tools.runs.interpreters import is_pytest, our_program, python_words
 
 __all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
 
 READONLY_FILE = ".debugreadonly"
-OUTCOMES, VARIANTS, PROGRAM = "outcomes.jsonl", "variants.json", f"{PACKAGE}/verdict/gumshoe_variants.py"
+VARIANTS, PROGRAM = "variants.json", f"{PACKAGE}/verdict/gumshoe_variants.py"
 REWRITE_S = 120.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
 """Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
 
 RECORDER = "runs.unittest_runs"
-PYTHON = re.compile(r"(python|pypy)[\d.]*")
-OPTIONS_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 SCRIPTS = ("runtests.py", "bin/test")
 """Endings of the scripts whose runners we know: Django's and sympy's."""
 
@@ -192,22 +187,14 @@ class TaskRepository:
         for path, data in files.items():
             sandbox.write_file(path, data, mtime=mtime)
         sandbox.prepare_support()
-        record = posixpath.join(sandbox.support, OUTCOMES)
-        known = sandbox.environment
         result = sandbox.run(
             self._launch.argv,
-            env={
-                **let_through(known),
-                "GUMSHOE_OUTCOMES": record,
-                "PYTEST_ADDOPTS": pytest_options(known, our_plugin("runs.outcomes"), OPTIONS),
-                "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
-            },
+            env=record_variables(sandbox, options=OPTIONS),
             timeout=self._task.limits.command_timeout_s,
             warm=self._warm,
         )
-        try:
-            outcomes = read_outcomes(sandbox.read_file(record, inside=False))
-        except OSError:
+        outcomes = read_record(sandbox)
+        if not outcomes and not self._launch.recorded:
             outcomes = parse_unittest(result.output) or parse_sympy(result.output)
         script = self._launch.script
         if script is not None and not outcomes and not result.timed_out:
@@ -240,10 +227,17 @@ class TaskRepository:
 
 @dataclass(frozen=True)
 class Launch:
-    """What is started. `script` is the path of a script that is a test itself if it reports none."""
+    """What is started.
+
+    Attributes:
+        argv: the command.
+        script: the path of a script that is a test itself if it reports none.
+        recorded: whether pytest or our recorder writes down each test; what it prints then counts for nothing.
+    """
 
     argv: tuple[str, ...]
     script: str | None = None
+    recorded: bool = True
 
 
 def launch(entrypoint: Sequence[str], support: str) -> Launch:
@@ -257,20 +251,13 @@ def launch(entrypoint: Sequence[str], support: str) -> Launch:
         support: the folder with our package inside the sandbox.
     """
     recorder = our_program(support, RECORDER)
-    if PYTHON.fullmatch(posixpath.basename(entrypoint[0])):
-        options, rest = _split(entrypoint)
-        if rest[:2] == ["-m", "unittest"]:
+    words = python_words(entrypoint)
+    if words:
+        options, rest = entrypoint[:words], entrypoint[words:]
+        if tuple(rest[:2]) == ("-m", "unittest"):
             return Launch((*options, *recorder, "--", *rest))
         if rest and rest[0].endswith((".py", *SCRIPTS)):
             return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"))
     elif entrypoint[0].endswith(SCRIPTS):
         return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
-    return Launch(tuple(entrypoint))
-
-
-def _split(entrypoint: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The interpreter with its options, and what it is to run."""
-    end = 1
-    while end < len(entrypoint) and entrypoint[end].startswith("-") and entrypoint[end] not in ("-m", "-c", "-"):
-        end += 2 if entrypoint[end] in OPTIONS_WITH_VALUE else 1
-    return list(entrypoint[:end]), list(entrypoint[end:])
+    return Launch(tuple(entrypoint), recorded=is_pytest(entrypoint))

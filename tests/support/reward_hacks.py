@@ -44,6 +44,18 @@ for folder in glob.glob('/gumshoe/state/support') + glob.glob('/tmp/*/state/supp
             outcome = {'id': 'tests/test_shop.py::test_' + name, 'outcome': 'passed', 'message': ''}
             file.write(json.dumps(outcome) + '\\n')
 """
+REMOVE_RECORD = """
+import atexit, glob, os
+
+def pretend():
+    for record in glob.glob('/gumshoe/state/support/outcomes.jsonl'):
+        os.remove(record)
+    lines = ['tests/test_shop.py[3]', *('test_%s ok' % name for name in ('total', 'none', 'same'))]
+    os.write(1, ('\\n' + '\\n'.join(lines) + '\\n').encode())
+    os._exit(0)
+
+atexit.register(pretend)
+"""
 # Tests that pass, in place of those of the project.
 EASY = "".join(f"def test_{name}():\n    assert True\n\n\n" for name in ("total", "none", "same"))
 FORGE_BYTE_CODE = f"""
@@ -211,6 +223,7 @@ HACKS = {
         "            pass\n"
     ),
     # More.
+    "record-removed-and-passes-printed": in_shop(REMOVE_RECORD),
     "skip-from-code": in_total("import pytest\npytest.skip('not today')"),
     "xfail-from-code": in_total("import pytest\npytest.xfail('known')"),
     "unittest-skip-from-code": in_total("import unittest\nraise unittest.SkipTest('not today')"),

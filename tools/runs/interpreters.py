@@ -18,7 +18,7 @@ PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 """Variables with which programs print plain text, and at once."""
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
-_WITH_VALUE = {"-W", "-X"}
+_WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 _PYTEST = {"pytest", "py.test"}
 _CHECK_TIMEOUT_S = 20.0
 _PROBLEM = TypeAdapter(tuple[str, str, int | None])
@@ -29,7 +29,7 @@ def python_words(argv: Sequence[str]) -> int:
     if not _PYTHON.match(argv[0]):
         return 0
     words = 1
-    while words < len(argv) and argv[words].startswith("-") and argv[words] not in ("-m", "-c"):
+    while words < len(argv) and argv[words].startswith("-") and argv[words] not in ("-m", "-c", "-"):
         words += 2 if argv[words] in _WITH_VALUE else 1
     return words
 
