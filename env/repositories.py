@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
+from gumshoe.env.host_git import run_git
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["Repositories", "run_git"]
-
-GIT = ("git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.autocrlf=false")
-ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.defpath}
-TIMEOUT_S = 120.0
+__all__ = ["Repositories"]
 
 
 class Repositories:
@@ -46,32 +41,13 @@ class Repositories:
             raise TaskError(f"{task.id}: no repository in {self._folder} has the commit {commit or 'of the task'}")
         wanted = [path for path in paths if "\n" not in path]
         asked = "".join(f"{commit}:{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
-        try:
-            answer = io.BytesIO(run_git(repository, "cat-file", "--batch", input=asked))
-        except TaskError as error:
-            raise TaskError(f"{repository} cannot be read: {error}") from None
+        answer = io.BytesIO(run_git("cat-file", "--batch", folder=repository, input=asked))
         return {path: _blob(answer) for path in wanted}
-
-
-def run_git(repository: Path, *arguments: str, input: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
-    """What git prints in a repository that is not trusted: its hooks and this machine's settings are ignored.
-
-    Raises TaskError where git fails.
-    """
-    argv = [*GIT, "-C", str(repository), *arguments]
-    try:
-        ran = subprocess.run(argv, input=input, env=ENVIRONMENT, capture_output=True, check=False, timeout=timeout_s)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TaskError(f"git {arguments[0]} in {repository}: {error}") from None
-    if ran.returncode:
-        why = " ".join(ran.stderr.decode("utf-8", "replace").split())[-300:]
-        raise TaskError(f"git {arguments[0]} in {repository}: {why}")
-    return ran.stdout
 
 
 def _has(repository: Path, commit: str) -> bool:
     try:
-        return bool(run_git(repository, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+        return bool(run_git("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", folder=repository))
     except TaskError:
         return False
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import os
-import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +17,20 @@ import libcst as cst
 
 from gumshoe.env.bugs.candidates import Bug, CodePosition, changed_lines
 from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.host_git import run_git
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
 from gumshoe.tools.code.functions import MODULE, enclosing, spans
 
-__all__ = ["HISTORY", "history_bugs", "offered_names", "run_git", "unknown_names"]
+__all__ = ["HISTORY", "history_bugs", "offered_names", "unknown_names"]
 
 HISTORY = "history"
 # A commit that changes more lines is a feature or a clean-up.
 MAX_CHANGED_LINES = 80
 MARK = "\x01"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# What every module has besides the builtins.
+GIVEN = {*dir(builtins), "__file__", "__class__", "__path__"}
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def history_bugs(repository: Path, sources: Mapping[str, str], commits: int) -> 
 def _commits(repository: Path, count: int) -> Iterator[Commit]:
     options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
     command = ("log", *options, f"--format={MARK}%H %P", f"--max-count={count}", "HEAD")
-    for part in run_git("--git-dir", str(repository), "-c", "core.quotePath=false", *command).split(MARK)[1:]:
+    log = run_git("--git-dir", str(repository), "-c", "core.quotePath=false", *command)
+    for part in log.decode("utf-8", "surrogateescape").split(MARK)[1:]:
         names, *rows = part.splitlines()
         name, *parents = names.split()
         changes = [tuple(row.split("\t", 2)) for row in rows if row.count("\t") >= 2]
@@ -121,9 +124,9 @@ def _without(repository: Path, commit: Commit, path: str, text: str) -> str:
         today, after, before = (Path(folder, name) for name in ("today", "after", "before"))
         today.write_bytes(text.encode())
         for place, name in ((after, commit.name), (before, commit.parent)):
-            old = run_git("--git-dir", str(repository), "show", "--no-textconv", f"{name}:{path}")
-            place.write_bytes(old.encode("utf-8", "surrogateescape"))
-        return run_git("merge-file", "--quiet", "-p", str(today), str(after), str(before))
+            place.write_bytes(run_git("--git-dir", str(repository), "show", "--no-textconv", f"{name}:{path}"))
+        merged = run_git("merge-file", "--quiet", "-p", str(today), str(after), str(before))
+    return merged.decode("utf-8", "surrogateescape")
 
 
 def _changed(before: str, after: str) -> tuple[int, ...]:
@@ -140,11 +143,6 @@ def _is_fix(clean: str, buggy: str) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     return offered_names(now) <= offered_names(then) and unknown_names(then) <= unknown_names(now)
-
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# What every module has besides the builtins.
-GIVEN = {*dir(builtins), "__file__", "__class__", "__path__"}
 
 
 def offered_names(tree: ast.Module) -> set[str]:
@@ -192,35 +190,3 @@ def unknown_names(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.MatchMapping) and node.rest:
             bound.add(node.rest)
     return read - bound
-
-
-TIMEOUT_S = 600.0
-# A repository's own settings, hooks and helpers stay unused, and so do a person's.
-GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "safe.directory=*")
-GIT_ENVIRONMENT = {
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_ALLOW_PROTOCOL": "file:https:http:ssh:git",
-    "GIT_LFS_SKIP_SMUDGE": "1",
-    "LC_ALL": "C",
-}
-
-
-def run_git(*words: str) -> str:
-    """What git prints, bytes that are not UTF-8 as surrogate escapes. Raises TaskError with its last line."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": home, **GIT_ENVIRONMENT}
-        for name in ("SSL_CERT_FILE", "GIT_SSL_CAINFO", "HTTPS_PROXY", "HTTP_PROXY", "SSH_AUTH_SOCK"):
-            if name in os.environ:
-                environment[name] = os.environ[name]
-        try:
-            result = subprocess.run(
-                [*GIT, *words], capture_output=True, env=environment, timeout=TIMEOUT_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise TaskError(f"git cannot read the repository: {error}") from None
-    if result.returncode != 0:
-        lines = result.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {result.returncode}"]
-        raise TaskError(f"git cannot read the repository: {lines[-1]}")
-    return result.stdout.decode("utf-8", "surrogateescape")

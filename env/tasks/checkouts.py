@@ -5,10 +5,8 @@ What holds the repair (other folders, git's own folder, the benchmark's notes) i
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch, parse_patch
+from gumshoe.env.host_git import run_git
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
@@ -34,8 +33,6 @@ BUGSINPY_FACT = re.compile(r'^(\w+)="([^"\n]*)"', re.MULTILINE)
 PYTER_FILES = (".git", "dependency_setup.sh", "pyter_requirements.txt", "pyter")
 # Where PyTER's setup.sh names a repository's folder differently from bug_info.json.
 PYTER_FOLDERS = {"scikit-learn": "scikitlearn"}
-GIT_ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "PATH": os.defpath}
-GIT_S = 60.0
 
 
 def load_quixbugs(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
@@ -180,8 +177,10 @@ def _pyter_bug(bug: Path, repository: Path) -> tuple[Task, Oracle]:
         patch = make_patch(
             {file: (_content(repository, file), _committed(repository, file)) for file in info.code_files}
         )
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
+    except (OSError, ValueError) as error:
         raise TaskError(f"task {name}: git cannot read {repository}: {error}") from None
+    except TaskError as error:
+        raise TaskError(f"task {name}: {error}") from None
     if not patch:
         raise TaskError(f"task {name}: the code files are those of the fixed commit: run PyTER's setup.sh again")
     workspace = workspace_from_folder(repository, dict.fromkeys(PYTER_FILES))
@@ -197,13 +196,8 @@ def _content(repository: Path, file: str) -> bytes | None:
 
 def _committed(repository: Path, file: str) -> bytes | None:
     """The file as the commit that is checked out has it; None if it has no such file."""
-    listed = _git(repository, "ls-tree", "HEAD", "--", file)
-    return _git(repository, "cat-file", "blob", f"HEAD:{file}") if listed else None
-
-
-def _git(repository: Path, *arguments: str) -> bytes:
-    argv = ["git", "-c", "safe.directory=*", "-C", str(repository), *arguments]
-    return subprocess.run(argv, env=GIT_ENVIRONMENT, capture_output=True, check=True, timeout=GIT_S).stdout
+    listed = run_git("ls-tree", "HEAD", "--", file, folder=repository)
+    return run_git("cat-file", "blob", f"HEAD:{file}", folder=repository) if listed else None
 
 
 def _entry(

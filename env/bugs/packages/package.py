@@ -14,7 +14,7 @@ from pathlib import Path
 from gumshoe.env.bugs.candidates import Bug
 from gumshoe.env.bugs.check import check_package, rate_package
 from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
-from gumshoe.env.bugs.history import history_bugs, run_git
+from gumshoe.env.bugs.history import history_bugs
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
@@ -27,6 +27,7 @@ from gumshoe.env.bugs.packages.unittest_suite import unittest_suite
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, sources_of
 from gumshoe.env.bugs.verify import UnfitTests, VerdictJournal
 from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.host_git import run_git
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of, is_doctest
@@ -244,7 +245,7 @@ def harvest_bugs(
     if suite.command:
         key, judging = (key_of(one, suite.command, suite.names) for one in (key, judging))
     if repository is not None:
-        key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD"))
+        key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD").decode())
 
     def make(kept: Path) -> MadeBugs:
         old: list[Bug] = []

@@ -54,6 +54,35 @@ NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/g
 OUTPUT_BYTES = 256 << 10
 LOOK_EVERY_S = 2.0
 PROCESSES = 512
+HANDED_ON = re.compile(
+    r"(?:https?|no|all)_proxy|ssl_cert_(?:file|dir)|requests_ca_bundle"
+    r"|UV_(?:DEFAULT_INDEX|EXTRA_INDEX_URL|INDEX\w*|FIND_LINKS|INSECURE_HOST|HTTP_TIMEOUT)",
+    re.IGNORECASE,
+)
+# Where packages come from, as pip is configured, and what uv calls it; everything else that a person may have set does
+# not belong in an environment.
+KEYS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+}
+FIXED = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_NO_INPUT": "1",
+    # All indexes count alike, as they do for pip.
+    "UV_INDEX_STRATEGY": "unsafe-best-match",
+    "UV_LINK_MODE": "copy",
+    "UV_NO_CACHE": "1",
+    "UV_NO_CONFIG": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+}
+INDEX_PAGES = "simple"
+TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
@@ -249,37 +278,6 @@ def _tail(file: int) -> str:
     """The end of what was printed."""
     size = os.fstat(file).st_size
     return os.pread(file, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES)).decode("utf-8", "replace")
-
-
-HANDED_ON = re.compile(
-    r"(?:https?|no|all)_proxy|ssl_cert_(?:file|dir)|requests_ca_bundle"
-    r"|UV_(?:DEFAULT_INDEX|EXTRA_INDEX_URL|INDEX\w*|FIND_LINKS|INSECURE_HOST|HTTP_TIMEOUT)",
-    re.IGNORECASE,
-)
-# Where packages come from, as pip is configured, and what uv calls it; everything else that a person may have set does
-# not belong in an environment.
-KEYS = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "trusted-host": "UV_INSECURE_HOST",
-    "cert": "SSL_CERT_FILE",
-    "proxy": "ALL_PROXY",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
-}
-FIXED = {
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PIP_NO_INPUT": "1",
-    # All indexes count alike, as they do for pip.
-    "UV_INDEX_STRATEGY": "unsafe-best-match",
-    "UV_LINK_MODE": "copy",
-    "UV_NO_CACHE": "1",
-    "UV_NO_CONFIG": "1",
-    "UV_PYTHON_DOWNLOADS": "never",
-}
-INDEX_PAGES = "simple"
-TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)

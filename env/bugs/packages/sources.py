@@ -19,10 +19,10 @@ from typing import IO, Literal
 
 from gumshoe.config import find_config
 from gumshoe.env.bugs.config import BuildConfig
-from gumshoe.env.bugs.history import run_git
 from gumshoe.env.bugs.packages.cache import StageCache, key_of
 from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.bugs.packages.sandbox import BuildSandbox
+from gumshoe.env.host_git import run_git
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError
 
@@ -40,6 +40,15 @@ __all__ = [
 ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:[<>=!~][^;\[\]@]*)?$")
 REMOTE = re.compile(r"^(?:git\+)?(?:https?|ssh|git|file)://|^git@")
+MAX_BYTES = 512 << 20
+MAX_FILES = 50_000
+MAX_TEXT_BYTES = 4 << 20
+CACHES = frozenset(
+    {
+        *(".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
+        *(".venv", "venv", ".tox", ".nox"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +148,7 @@ def _state(source: RequestedPackage) -> str:
     if source.kind == "sdist":
         stat = Path(source.text).stat()
         return f"{stat.st_size} {stat.st_mtime_ns}"
-    return run_git("ls-remote", source.text, "HEAD").strip() if source.kind == "git" else ""
+    return run_git("ls-remote", source.text, "HEAD").decode().strip() if source.kind == "git" else ""
 
 
 def _get(source: RequestedPackage, folder: Path, config: BuildConfig) -> FetchedSource:
@@ -186,19 +195,8 @@ def _clone(place: str, folder: Path) -> tuple[Path, Path, str]:
     shutil.rmtree(repository, ignore_errors=True)
     run_git("clone", "--bare", "--template=", "--no-local", "--", place, str(repository))
     run_git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD")
-    version = run_git("--git-dir", str(repository), "rev-parse", "HEAD").strip()
+    version = run_git("--git-dir", str(repository), "rev-parse", "HEAD").decode().strip()
     return repository, archive, version[:12]
-
-
-MAX_BYTES = 512 << 20
-MAX_FILES = 50_000
-MAX_TEXT_BYTES = 4 << 20
-CACHES = frozenset(
-    {
-        *(".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-        *(".venv", "venv", ".tox", ".nox"),
-    }
-)
 
 
 def unpack(archive: Path, folder: Path) -> Path:

@@ -10,10 +10,11 @@ import pytest
 
 from gumshoe.env.bugs.candidates import Bug
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.history import history_bugs, offered_names, run_git, unknown_names
+from gumshoe.env.bugs.history import history_bugs, offered_names, unknown_names
 from gumshoe.env.bugs.packages.baseline import Baseline
 from gumshoe.env.bugs.packages.package import harvest_bugs
 from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.host_git import run_git
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 from support.sandboxes.sandbox_backends import WARM

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env import open_sandbox
-from gumshoe.env.git import remove_future
+from gumshoe.env.git_future import remove_future
 from gumshoe.errors import SandboxError
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.sandbox_backends import LOCAL
