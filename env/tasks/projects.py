@@ -31,7 +31,7 @@ __all__ = [
 CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
 SCHEME = "casebook:"
 TEST_FILES = ("test_*.py", "*_test.py", "*_tests.py", "test.py", "tests.py")
-# As in staging: never copied into a sandbox, so no part of the task.
+# No part of a folder's digest: caches, which sandboxes never see, and git's folder, which differs between equal clones.
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
 MAX_FOLDER_BYTES = 2 << 30
 BLOCK_BYTES = 1 << 20

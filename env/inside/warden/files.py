@@ -10,6 +10,11 @@ READ_LIMIT = 64 << 20
 PIECE = 1 << 16
 # What is deeper has no path that the kernel accepts, and is skipped.
 PATH_LIMIT = 4000
+FILE_LIMIT = 8 << 20
+LINE_LIMIT = 400
+TIME_LIMIT_S = 20
+# What has a different meaning when lines are searched one by one than when a whole text is.
+LINE_BOUND = re.compile(r"\\[AZ]|\(\?|\r")
 
 
 class Files:
@@ -281,13 +286,6 @@ def _content(path):
         return read_regular(path)
     except OSError:
         return None
-
-
-FILE_LIMIT = 8 << 20
-LINE_LIMIT = 400
-TIME_LIMIT_S = 20
-# What has a different meaning when lines are searched one by one than when a whole text is.
-LINE_BOUND = re.compile(r"\\[AZ]|\(\?|\r")
 
 
 def grep(files, pattern, path, ignore, limit, case_sensitive):

@@ -23,6 +23,10 @@ NAMES = {b"supervisor": "supervisor", b"pid": "pid", b"exit": "exit_code"}
 LAUNCHER = "from {0}.warden.launcher import serve\nserve(0)\n".format(PACKAGE)
 MODULES = ("system", "disk", "launcher")
 LAUNCHER_FILES = ("__init__", "loading", "warden/__init__", *("warden/" + name for name in MODULES))
+SERVER_START_S = 20.0
+REST_S = 5.0
+PROGRAM = "GUMSHOE_PROGRAM"
+REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
 
 
 class Launcher:
@@ -168,12 +172,6 @@ class Job:
         if not self.over and self.supervisor is not None:
             send_signal(self.supervisor, signal.SIGKILL)
             self.over, self.orphaned = True, True
-
-
-SERVER_START_S = 20.0
-REST_S = 5.0
-PROGRAM = "GUMSHOE_PROGRAM"
-REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
 
 
 class TestServer:

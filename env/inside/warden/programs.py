@@ -11,7 +11,7 @@ class Programs:
     """Starts programs and knows which run.
 
     Args:
-        host: what a wait listens to; see `Run.finish`.
+        host: what a wait listens to; see `ProgramRun.finish`.
         package: the files of this package, by their paths.
         adopts_orphans: whether this process is the parent of all orphans.
         sessions: the warden's sessions, by name.

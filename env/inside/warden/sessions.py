@@ -80,8 +80,8 @@ class Session:
     """A program on a terminal of its own.
 
     What it prints stays in the terminal until it is read, so a program whose output nobody reads waits. `host` is
-    what a wait listens to, as `Run.finish` does. `start(stdin, stdout, control)` starts the program and returns its
-    Job.
+    what a wait listens to, as `ProgramRun.finish` does. `start(stdin, stdout, control)` starts the program and returns
+    its Job.
     """
 
     def __init__(self, start, cap, host, watch=None):

@@ -13,6 +13,9 @@ QUEUES = "/dev/mqueue"
 STATUS = ("Umask:", "Uid:", "Gid:", "Cpus_allowed:", "Mems_allowed:")
 # Priority, niceness, real-time priority and policy in /proc/PID/stat, counted from the state.
 SCHEDULING = (15, 16, 37, 38)
+IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".zip")
+RUNNERS = ("pytest", "_pytest", "pluggy", "iniconfig", "unittest")
+SHOWN, SHOWN_CHARS = 5, 200
 
 
 def inspect(folders, since, root="/", spare=()):
@@ -106,11 +109,6 @@ def _read(path):
             return stream.read()
     except OSError:
         return ""
-
-
-IMPORTABLE = (".py", ".pyc", ".so", ".pth", ".zip")
-RUNNERS = ("pytest", "_pytest", "pluggy", "iniconfig", "unittest")
-SHOWN, SHOWN_CHARS = 5, 200
 
 
 class Tampering:

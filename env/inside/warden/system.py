@@ -16,6 +16,11 @@ from .disk import INTERVAL_S
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
+CHUNK = 1 << 16
+CLOSED = -1
+GRACE_S = 5.0
+PAUSE_S = 0.005
+KILLED = 128 + signal.SIGKILL
 
 
 def _load_prctl():
@@ -142,13 +147,6 @@ def _parents():
 
 
 _lists_children = os.path.exists("/proc/self/task/{}/children".format(os.getpid()))
-
-
-CHUNK = 1 << 16
-CLOSED = -1
-GRACE_S = 5.0
-PAUSE_S = 0.005
-KILLED = 128 + signal.SIGKILL
 
 
 class HostGone(Exception):
