@@ -10,7 +10,29 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["Backend", "SandboxLayout", "resource_limits"]
+__all__ = [
+    "HOME",
+    "PROGRAM_ENVIRONMENT",
+    "SHARED_MEMORY",
+    "SHARED_MEMORY_MB",
+    "STATE",
+    "SYSTEM_PATH",
+    "TEMPORARY",
+    "Backend",
+    "SandboxLayout",
+    "program_environment",
+    "resource_limits",
+]
+
+HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
+SHARED_MEMORY_MB = 64
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAM_ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+"""Variables of the programs in every sandbox.
+
+Bytecode is not written: a file that is changed twice within a second without changing its size would be run as it was
+before. Hashes are fixed, so that a program that is run again prints its sets in the same order.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,3 +95,8 @@ def resource_limits(config: SandboxConfig, *, memory: bool) -> dict[str, int]:
     if memory:
         limits["RLIMIT_AS"] = config.memory_mb << 20
     return limits
+
+
+def program_environment(path: str, *, home: str, temporary: str) -> dict[str, str]:
+    """The environment of programs in a sandbox without an image of its own."""
+    return {"PATH": path, "HOME": home, "TMPDIR": temporary, **PROGRAM_ENVIRONMENT}

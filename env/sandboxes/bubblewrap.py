@@ -23,7 +23,17 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
-from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
+from gumshoe.env.sandboxes.backend import (
+    HOME,
+    SHARED_MEMORY,
+    SHARED_MEMORY_MB,
+    STATE,
+    SYSTEM_PATH,
+    TEMPORARY,
+    SandboxLayout,
+    program_environment,
+    resource_limits,
+)
 from gumshoe.env.sandboxes.host.bwrap import (
     SYSTEM_FOLDERS,
     file_in_memory,
@@ -36,12 +46,8 @@ from gumshoe.env.sandboxes.host.bwrap import (
 from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.host.seccomp import filter_program
-from gumshoe.env.sandboxes.local import SYSTEM_PATH, program_environment
 
 __all__ = ["BubblewrapBackend"]
-
-HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
-SHARED_MEMORY_MB = 64
 
 
 class BubblewrapBackend(ChildProcess):

@@ -34,7 +34,16 @@ from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
+from gumshoe.env.sandboxes.backend import (
+    HOME,
+    PROGRAM_ENVIRONMENT,
+    SHARED_MEMORY,
+    SHARED_MEMORY_MB,
+    STATE,
+    TEMPORARY,
+    SandboxLayout,
+    resource_limits,
+)
 from gumshoe.env.sandboxes.containers import engine
 from gumshoe.env.sandboxes.containers.environment_image import environment_image
 from gumshoe.env.sandboxes.host.seccomp import docker_profile
@@ -42,11 +51,8 @@ from gumshoe.records import Task
 
 __all__ = ["DockerBackend"]
 
-HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
-ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
-SHARED_MEMORY_MB = 64
 REMOVE_TRIES, REMOVE_PAUSE_S = 50, 0.1
 ENDING = re.compile(r"container state improper|could not be stopped|removal of container .* is already in progress")
 
@@ -78,7 +84,7 @@ class DockerBackend:
             root=workdir,
             state=f"{STATE}/state",
             python="python3",
-            environment={**ENVIRONMENT, **({"HOME": HOME} if self._read_only else {}), **config.env},
+            environment={**PROGRAM_ENVIRONMENT, **({"HOME": HOME} if self._read_only else {}), **config.env},
             limits=resource_limits(config, memory=False),
             disk=None if self._read_only else config.disk_mb << 20,
             scratch=(*self._in_memory, SHARED_MEMORY) if self._read_only else (),

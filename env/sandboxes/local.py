@@ -20,13 +20,11 @@ from pathlib import Path
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.backend import SandboxLayout, resource_limits
+from gumshoe.env.sandboxes.backend import SYSTEM_PATH, SandboxLayout, program_environment, resource_limits
 from gumshoe.env.sandboxes.host.child import ChildProcess
 from gumshoe.env.sandboxes.host.owners import name_folder, reap_folders_once
 
-__all__ = ["LocalBackend", "program_environment"]
-
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+__all__ = ["LocalBackend"]
 
 
 class LocalBackend(ChildProcess):
@@ -62,20 +60,3 @@ class LocalBackend(ChildProcess):
         """Kills the warden, and with it everything else, and removes the copy."""
         super().close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def program_environment(path: str, *, home: str, temporary: str) -> dict[str, str]:
-    """The environment of programs in a sandbox without an image of its own.
-
-    Bytecode is not written: a file that is changed twice within a second without changing its size would be run as it
-    was before. Hashes are fixed, so that a program that is run again prints its sets in the same order.
-    """
-    return {
-        "PATH": path,
-        "HOME": home,
-        "TMPDIR": temporary,
-        "LANG": "C.UTF-8",
-        "TERM": "dumb",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONHASHSEED": "0",
-    }

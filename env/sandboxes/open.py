@@ -8,7 +8,7 @@ import functools
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from gumshoe.env.config import SandboxConfig
@@ -119,7 +119,7 @@ def _link(kind: str, task: Task, config: SandboxConfig, verdict: bool) -> Warden
         space = task.workspace
         key = _PoolKey(os.getpid(), kind, verdict, space.workdir, space.environment, config.model_dump_json())
         return _lease(key)
-    return Link(_BACKENDS[kind](task, config), config.output_kb << 10)
+    return Link(_backend(kind, task, config), config.output_kb << 10)
 
 
 def is_poolable(task: Task, config: SandboxConfig) -> bool:
@@ -156,7 +156,7 @@ def _make_pool(key: _PoolKey) -> SandboxPool:
     )
 
     def start() -> Link:
-        return Link(_BACKENDS[key.kind](blank, config), config.output_kb << 10)
+        return Link(_backend(key.kind, blank, config), config.output_kb << 10)
 
     pool = SandboxPool(start, config.pool * (VARIANTS if key.verdict else 1))
     atexit.register(pool.close)
@@ -256,7 +256,7 @@ def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> s
         return f"task {task.id} comes as the image {task.workspace.image}, which needs docker or podman"
     if kind == "local" and task is not None and task.workspace.environment is not None:
         return f"task {task.id} has an environment of its own, which needs docker, podman or bubblewrap"
-    return _REASONS[kind](task, config)
+    return _backend_reason(kind, task, config)
 
 
 def _first_that_works(task: Task | None, config: SandboxConfig) -> Choice:
@@ -277,52 +277,38 @@ def _nothing_works(task: Task | None, config: SandboxConfig) -> str:
     )
 
 
-def _local(task: Task, config: SandboxConfig) -> Backend:
-    from gumshoe.env.sandboxes.local import LocalBackend
+def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
+    """A backend of a kind that the config can name."""
+    match kind:
+        case "local":
+            from gumshoe.env.sandboxes.local import LocalBackend
 
-    del task
-    return LocalBackend(config)
+            return LocalBackend(config)
+        case "bubblewrap":
+            from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
+            return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
+        case _:
+            from gumshoe.env.sandboxes.containers.engine import ENGINES
+            from gumshoe.env.sandboxes.docker import DockerBackend
 
-def _bubblewrap(task: Task, config: SandboxConfig) -> Backend:
-    from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
-
-    return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
-
-
-def _bubblewrap_reason(task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
-
-    del task, config
-    return bubblewrap_unavailable_reason()
+            return DockerBackend(task, config, ENGINES[kind])
 
 
-def _container(kind: str, task: Task, config: SandboxConfig) -> Backend:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES
-    from gumshoe.env.sandboxes.docker import DockerBackend
+def _backend_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
+    """Why a kind does not work on this machine; None if it works."""
+    match kind:
+        case "local":
+            return None
+        case "bubblewrap":
+            from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
-    return DockerBackend(task, config, ENGINES[kind])
+            return bubblewrap_unavailable_reason()
+        case _:
+            from gumshoe.env.sandboxes.containers.engine import ENGINES, engine_unavailable_reason, image_is_missing
+            from gumshoe.env.sandboxes.containers.pull import is_pullable
 
-
-def _container_reason(kind: str, task: Task | None, config: SandboxConfig) -> str | None:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES, engine_unavailable_reason, image_is_missing
-    from gumshoe.env.sandboxes.containers.pull import is_pullable
-
-    image = (task and task.workspace.image) or config.image
-    if is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):
-        return None
-    return engine_unavailable_reason(ENGINES[kind], image)
-
-
-_BACKENDS: Mapping[str, Callable[[Task, SandboxConfig], Backend]] = {
-    "docker": functools.partial(_container, "docker"),
-    "podman": functools.partial(_container, "podman"),
-    "bubblewrap": _bubblewrap,
-    "local": _local,
-}
-_REASONS: Mapping[str, Callable[[Task | None, SandboxConfig], str | None]] = {
-    "docker": functools.partial(_container_reason, "docker"),
-    "podman": functools.partial(_container_reason, "podman"),
-    "bubblewrap": _bubblewrap_reason,
-    "local": lambda task, config: None,
-}
+            image = (task and task.workspace.image) or config.image
+            if is_pullable(image, config) and image_is_missing(image, ENGINES[kind]):
+                return None
+            return engine_unavailable_reason(ENGINES[kind], image)

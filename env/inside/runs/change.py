@@ -15,7 +15,8 @@ import contextlib
 import os
 import symtable
 
-from ..debugger.source import SCOPES, ModuleSource, load_from, yields
+from ..debugger.files import last_line
+from ..debugger.source import SCOPES, ModuleSource, first_line, load_from, yields
 
 HIT = "__gumshoe_hit__"
 MOST_HITS = 1000
@@ -118,10 +119,7 @@ def _covers(statement, line):
         return True
     if hasattr(statement, "body") or hasattr(statement, "cases"):
         return False
-    end = getattr(statement, "end_lineno", None)
-    if end is None:
-        end = max(getattr(node, "lineno", 0) for node in ast.walk(statement))
-    return statement.lineno <= line <= end
+    return statement.lineno <= line <= last_line(statement)
 
 
 def _hit(variant):
@@ -204,8 +202,7 @@ def _below(table, scope):
 
 
 def _begins(table, scope):
-    first = min([scope.lineno, *(each.lineno for each in scope.decorator_list)])
-    return table.get_lineno() in (scope.lineno, first)
+    return table.get_lineno() in (scope.lineno, first_line(scope))
 
 
 def _stored(node):

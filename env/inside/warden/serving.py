@@ -67,7 +67,17 @@ class Terminal:
             view = view[os.write(self.sink, view) :]
 
 
-OPERATIONS = {name for name in vars(Warden) if not name.startswith("_")}
+OPERATIONS = frozenset(
+    {
+        *("ping", "configure", "shutdown", "start_server", "inspect", "clear", "renew", "begin_episode", "tampering"),
+        *("read", "read_real", "real_path", "write", "unpack", "remove", "walk", "grep"),
+        *("snapshot", "restore", "changes"),
+        "run",
+        *("session_open", "session_write", "session_read_until", "session_request", "session_wait_message"),
+        *("session_signal", "session_poll", "session_close"),
+    }
+)
+"""The methods of a Warden that the host may call."""
 
 
 def answer_to(warden, request):
