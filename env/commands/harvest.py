@@ -5,12 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from gumshoe.env.commands import config_from
 from gumshoe.errors import ConfigError
-
-if TYPE_CHECKING:
-    from gumshoe.env.bugs.config import HarvestConfig
 
 __all__ = ["configure", "run"]
 
@@ -48,11 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Harvests, or shows a harvest. Raises GumshoeError."""
+    from gumshoe.env.bugs.config import HarvestConfig
     from gumshoe.env.bugs.packages.harvest import harvest, rebuild, reports_in
     from gumshoe.env.bugs.packages.sources import parse_sources
     from gumshoe.env.bugs.show import progress_line, show_reports
 
-    config = _config(arguments)
+    config = config_from(arguments, HarvestConfig, ("sources", "out", "workers"), "gumshoe harvest")
     if arguments.rebuild is not None:
         built = rebuild(arguments.rebuild, config.build, lambda text: print(text, file=sys.stderr))
         print(f"{len(built)} environments built" if built else "all environments are on this machine")
@@ -69,20 +67,3 @@ def run(arguments: argparse.Namespace) -> int:
     show_reports(reports)
     print(f"tasks in {config.out}")
     return 0 if any(report.done for report in reports) else 1
-
-
-def _config(arguments: argparse.Namespace) -> HarvestConfig:
-    from gumshoe.config import apply_overrides, read_yaml, validate
-    from gumshoe.env.bugs.config import HarvestConfig
-
-    data = {} if arguments.config is None else read_yaml(arguments.config)
-    data = apply_overrides(data, arguments.overrides)
-    options = {
-        "sources": arguments.sources or None,
-        "out": arguments.out,
-        "workers": arguments.workers,
-    }
-    data.update({key: value for key, value in options.items() if value is not None})
-    return validate(
-        HarvestConfig, data, origin="gumshoe harvest" if arguments.config is None else str(arguments.config)
-    )

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.commands import config_from
 from gumshoe.errors import ConfigError
 from gumshoe.storage import check_folder
 
@@ -33,7 +34,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Makes the task set and says what was dropped and why. Raises GumshoeError."""
-    config = _config(arguments)
+    options = ("projects", "out", "seed", "per_project", "workers")
+    config = config_from(arguments, SynthConfig, options, "gumshoe synth")
+    if not config.out:
+        raise ConfigError("no folder for the task set: give --out DIR")
     from gumshoe.env.bugs.make import make_bugs, write_result
     from gumshoe.env.bugs.projects import find_projects
     from gumshoe.env.bugs.show import progress_line, summary
@@ -46,23 +50,3 @@ def run(arguments: argparse.Namespace) -> int:
     folder = write_result(result, config)
     summary(result, folder)
     return 0
-
-
-def _config(arguments: argparse.Namespace) -> SynthConfig:
-    from gumshoe.config import apply_overrides, read_yaml, validate
-
-    data = {} if arguments.config is None else read_yaml(arguments.config)
-    options = {
-        "projects": arguments.projects,
-        "out": arguments.out,
-        "seed": arguments.seed,
-        "per_project": arguments.per_project,
-        "workers": arguments.workers,
-    }
-    data = apply_overrides(data, arguments.overrides)
-    data.update({key: value for key, value in options.items() if value is not None})
-    origin = "gumshoe synth" if arguments.config is None else str(arguments.config)
-    config = validate(SynthConfig, data, origin=origin)
-    if not config.out:
-        raise ConfigError("no folder for the task set: give --out DIR")
-    return config
