@@ -1,5 +1,5 @@
 """Tasks for the official SWE-bench harness."""
 
-from gumshoe.env.export.export import export_tasks
+from gumshoe.env.export.swebench import export_tasks
 
 __all__ = ["export_tasks"]

@@ -1,9 +1,11 @@
-"""Rows for the official SWE-bench harness, and what their images are built from."""
+"""Writes tasks as rows for the official SWE-bench harness, with what their images are built from."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ from gumshoe.env.export.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.repository import launch
 from gumshoe.env.verifier.rules import named_test_files
+from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from gumshoe.storage import new_folder
 
-__all__ = ["swebench_refusal", "write_swebench_row"]
+__all__ = ["Exported", "export_tasks"]
 
 ROWS, BUILD = "rows.jsonl", "build.sh"
 BASE = "gumshoe-base"
@@ -24,7 +28,45 @@ RUN git init -q . && git add -A -f . \\
 """
 
 
-def swebench_refusal(task: Task, oracle: Oracle) -> str | None:
+@dataclass(frozen=True)
+class Exported:
+    """How many tasks were written, and why others were not, by their ids."""
+
+    count: int
+    refused: dict[str, str]
+
+
+def export_tasks(tasks: Iterable[tuple[Task, Oracle]], out: Path, *, base_image: str | None = None) -> Exported:
+    """Writes tasks to a new folder.
+
+    Args:
+        tasks: with their answers.
+        out: replaced when all is written.
+        base_image: what images are built from; None: the Python image for the task's version.
+
+    Raises:
+        TaskError: no task can be exported.
+    """
+    refused: dict[str, str] = {}
+    count = 0
+    with new_folder(out) as fresh:
+        for task, oracle in tasks:
+            reason = _refusal(task, oracle)
+            if reason is None:
+                try:
+                    _write_row(task, oracle, fresh, base_image)
+                    count += 1
+                except TaskError as error:
+                    reason = str(error).removeprefix(f"task {task.id}: ")
+            if reason is not None:
+                refused[task.id] = reason
+        if not count:
+            first = next(iter(refused.items()), None)
+            raise TaskError("no task can be exported to swebench" + (f": {first[0]}: {first[1]}" if first else ""))
+    return Exported(count, refused)
+
+
+def _refusal(task: Task, oracle: Oracle) -> str | None:
     """Why the harness cannot judge a task; None where it can."""
     if task.source == "swebench":
         return None
@@ -36,7 +78,7 @@ def swebench_refusal(task: Task, oracle: Oracle) -> str | None:
     return context_refusal(task)
 
 
-def write_swebench_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
+def _write_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
     """Adds a task's row to rows.jsonl; one that comes as a folder gets an image to build, too. Raises TaskError."""
     if task.source == "swebench":
         row = _row_of_instance(task, oracle)

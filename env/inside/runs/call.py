@@ -24,6 +24,8 @@ TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 AGAIN_S = 0.05
 """How soon an object is interrupted again if its own code has caught the interruption."""
 _get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
+_current_frame = vars(sys)["_getframe"]
+_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -193,11 +195,6 @@ def describe_error(error):
         return describe_exception(type(error), error)
     except BaseException:  # the exception's own code may raise anything
         return type(error).__name__
-
-
-_get_ident = threading.get_ident
-_current_frame = vars(sys)["_getframe"]
-_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 class Tracing:
