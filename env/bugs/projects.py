@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pathspec
 
-from gumshoe.env.tasks.projects import CASEBOOK, casebook_projects, check_name, test_files
+from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, casebook_projects, check_name, test_files
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Task, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
 
-__all__ = ["ENTRYPOINT", "Project", "Suite", "copy_into_taskset", "find_projects", "sources_of"]
-
-ENTRYPOINT = ("python", "-m", "pytest", "-q")
+__all__ = ["Project", "Suite", "copy_into_taskset", "find_projects", "sources_of"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Suite:
     @property
     def entrypoint(self) -> tuple[str, ...]:
         """The whole command line of pytest."""
-        return (*ENTRYPOINT, *self.arguments)
+        return (*PYTEST, *self.arguments)
 
     @property
     def task_entrypoint(self) -> tuple[str, ...]:

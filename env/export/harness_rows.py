@@ -17,6 +17,7 @@ from gumshoe.env.diff.parse import FilePatch
 from gumshoe.env.export.harness_specs import SOURCE, HarnessSpec, harness_spec
 from gumshoe.env.tasks.rows import required, row_name
 from gumshoe.env.tasks.swebench import image_of
+from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
 
 __all__ = ["COMPLETED", "eval_script", "harness_row", "harness_rows"]
@@ -84,7 +85,8 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     made = {"image": image_of(row["instance_id"]), "eval_type": "pass_and_fail"}
     note = ", ".join(missing)
     if NEEDS_SPEC.intersection(missing):
-        patched = _patched(row["test_patch"], where)
+        with named(where):
+            patched = parse_patch(row["test_patch"])
         spec, manner = _spec(row, patched, where)
         tests = _test_files(patched) if spec is PYTEST else _directives(row["repo"], patched)
         made["log_parser"] = spec.parser
@@ -114,13 +116,6 @@ def _spec(row: Mapping[str, Any], patched: Sequence[FilePatch], where: str) -> t
             "eval_script and log_parser: use rows made for harness 5.x"
         )
     return spec, f"as in {SOURCE}"
-
-
-def _patched(test_patch: str, where: str) -> list[FilePatch]:
-    try:
-        return parse_patch(test_patch)
-    except TaskError as error:
-        raise TaskError(f"{where}: {error}") from None
 
 
 def _directives(repo: str, patched: Iterable[FilePatch]) -> list[str]:

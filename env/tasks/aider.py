@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.tasks.projects import PYTEST, workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -61,7 +61,7 @@ def _exercise(folder: Path) -> tuple[Task, Oracle]:
         source="aider",
         problem_statement=_statement(folder, files[SOLUTION]),
         workspace=workspace_from_folder(folder, dict.fromkeys(_hidden(folder))),
-        entrypoint=("python", "-m", "pytest", "-q", *tests),
+        entrypoint=(*PYTEST, *tests),
         readonly=tuple(f"/{name}" for name in tests),
         tags={"project": folder.name},
     )

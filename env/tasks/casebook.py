@@ -15,7 +15,7 @@ from pydantic import Field
 from gumshoe.config import Config, load_config
 from gumshoe.env.diff import apply_patch, make_patch
 from gumshoe.env.diff.apply import source_paths
-from gumshoe.env.tasks.projects import CASEBOOK, test_files, workspace_from_folder
+from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, test_files, workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Limits, Oracle, Task
@@ -23,7 +23,6 @@ from gumshoe.storage import read_bounded
 
 __all__ = ["CaseFile", "is_built_in", "load_case", "load_casebook"]
 
-ENTRYPOINT = ("python", "-m", "pytest", "-q")
 FALSIFIABLE = "falsifiable.json"
 MAX_PATCH_BYTES = 1 << 20
 
@@ -69,7 +68,7 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
         source="casebook",
         problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
         workspace=workspace_from_folder(repo, {path: buggy for path, (_, buggy) in bug.items()}),
-        entrypoint=ENTRYPOINT,
+        entrypoint=PYTEST,
         ignore=case.ignore,
         readonly=case.readonly,
         limits=case.limits,

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch, parse_patch
 from gumshoe.env.host_git import run_git
-from gumshoe.env.tasks.projects import workspace_from_folder
-from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
+from gumshoe.env.tasks.projects import PYTEST, workspace_from_folder
+from gumshoe.env.tasks.taskset import OnError, load_entries, named, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.storage import describe, read_bounded
@@ -53,11 +53,9 @@ def load_quixbugs(path: str | Path, *, on_error: OnError = refuse) -> list[tuple
 
 def _quixbugs_program(root: Path, name: str, workspace: WorkspaceSpec) -> tuple[Task, Oracle]:
     file, tests = f"{BUGGY}/{name}.py", f"{TESTS}/test_{name}.py"
-    try:
+    with named(f"task quixbugs/{name}"):
         buggy, correct, test_code = (_read(root / place) for place in (file, f"{CORRECT}/{name}.py", tests))
-    except TaskError as error:
-        raise TaskError(f"task quixbugs/{name}: {error}") from None
-    command = ("python", "-m", "pytest", "-q", tests)
+    command = (*PYTEST, tests)
     return _entry(
         f"quixbugs/{name}",
         name,
@@ -110,10 +108,8 @@ def _bugsinpy_bug(note: Path, bugs: Mapping[frozenset[tuple[str, str]], Path]) -
     project = bug.parent.parent.name
     name = f"bugsinpy/{project}-{bug.name}"
     patch = _text(bug / "bug_patch.txt")
-    try:
+    with named(f"task {name}: bug_patch.txt"):
         parse_patch(patch)
-    except TaskError as error:
-        raise TaskError(f"task {name}: bug_patch.txt: {error}") from None
     workspace = workspace_from_folder(
         repository, dict.fromkeys(sorted(file.name for file in repository.glob("bugsinpy_*")))
     )
@@ -173,14 +169,12 @@ def _pyter_bug(bug: Path, repository: Path) -> tuple[Task, Oracle]:
         info = _PyterInfo.model_validate_json(_read(bug / "bug_info.json"))
     except ValidationError as error:
         raise TaskError(f"task {name}: {bug / 'bug_info.json'}: {describe(error)}") from None
-    try:
-        patch = make_patch(
-            {file: (_content(repository, file), _committed(repository, file)) for file in info.code_files}
-        )
-    except (OSError, ValueError) as error:
-        raise TaskError(f"task {name}: git cannot read {repository}: {error}") from None
-    except TaskError as error:
-        raise TaskError(f"task {name}: {error}") from None
+    with named(f"task {name}"):
+        try:
+            sides = {file: (_content(repository, file), _committed(repository, file)) for file in info.code_files}
+        except (OSError, ValueError) as error:
+            raise TaskError(f"git cannot read {repository}: {error}") from None
+        patch = make_patch(sides)
     if not patch:
         raise TaskError(f"task {name}: the code files are those of the fixed commit: run PyTER's setup.sh again")
     workspace = workspace_from_folder(repository, dict.fromkeys(PYTER_FILES))

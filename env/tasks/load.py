@@ -17,7 +17,7 @@ from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.tasks.r2egym import load_r2egym
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.tasks.swesmith import load_swesmith
-from gumshoe.env.tasks.taskset import OnError, is_taskset, load_taskset, refuse
+from gumshoe.env.tasks.taskset import OnError, is_taskset, load_taskset, named, refuse
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in
@@ -139,10 +139,8 @@ def _with_content(task: Task) -> Task:
     spec = task.workspace
     if spec.path is None or spec.content is not None:
         return task
-    try:
+    with named(f"task {task.id}"):
         digest = digest_of(Path(spec.path))
-    except TaskError as error:
-        raise TaskError(f"task {task.id}: {error}") from None
     return task.model_copy(update={"workspace": spec.model_copy(update={"content": digest})})
 
 

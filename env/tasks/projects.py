@@ -19,6 +19,7 @@ __all__ = [
     "CASEBOOK",
     "LEFT_OUT",
     "MAX_FOLDER_BYTES",
+    "PYTEST",
     "casebook_projects",
     "check_name",
     "digest_of",
@@ -30,6 +31,8 @@ __all__ = [
 
 CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
 SCHEME = "casebook:"
+PYTEST = ("python", "-m", "pytest", "-q")
+"""The command of tasks whose tests nothing else runs."""
 TEST_FILES = ("test_*.py", "*_test.py", "*_tests.py", "test.py", "tests.py")
 # No part of a folder's digest: caches, which sandboxes never see, and git's folder, which differs between equal clones.
 LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})

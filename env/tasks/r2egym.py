@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.projects import PYTEST
 from gumshoe.env.tasks.rows import ROOT, Row, json_value, load_instances, required, row_name, script
 from gumshoe.env.tasks.taskset import OnError, refuse
 from gumshoe.errors import TaskError
@@ -73,7 +74,7 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
         source="r2egym",
         problem_statement=(issue[1] if issue else row["problem_statement"]).strip() + "\n",
         workspace=WorkspaceSpec(image=row["docker_image"], workdir=ROOT, activate=ACTIVATE),
-        entrypoint=RUN if debug else ("python", "-m", "pytest", "-q"),
+        entrypoint=RUN if debug else PYTEST,
         debug_entrypoint=DEBUG if debug else None,
         setup=(SHOW_TESTS,) if debug else (HIDE_TESTS,),
         ignore=IGNORE,

@@ -18,7 +18,6 @@ from gumshoe.storage import parse_json, read_json, read_jsonl
 
 __all__ = [
     "ACTIVATE",
-    "PYTEST",
     "ROOT",
     "Row",
     "apply_command",
@@ -43,7 +42,6 @@ if [ -f /opt/miniconda3/bin/activate ]; then
   if [ -d /opt/miniconda3/envs/testbed ]; then conda activate testbed; fi
 fi
 """
-PYTEST = ("python", "-m", "pytest", "-q")
 
 
 def read_rows(path: str | Path, split: str = "test") -> list[Row]:

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gumshoe.env.diff import parse_patch
+from gumshoe.env.tasks.projects import PYTEST
 from gumshoe.env.tasks.rows import (
     ACTIVATE,
-    PYTEST,
     ROOT,
     Row,
     apply_command,
@@ -27,8 +27,7 @@ from gumshoe.env.tasks.rows import (
     test_ids,
     test_targets,
 )
-from gumshoe.env.tasks.taskset import OnError, refuse
-from gumshoe.errors import TaskError
+from gumshoe.env.tasks.taskset import OnError, named, refuse
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["grading_swebench", "image_of", "load_swebench"]
@@ -77,11 +76,9 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     where = row_name(row, number)
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     test_patch: str = row["test_patch"]
-    try:
+    with named(where):
         files = test_files(test_patch)
         parse_patch(row["patch"])
-    except TaskError as error:
-        raise TaskError(f"{where}: {error}") from None
     task = Task(
         id=row["instance_id"],
         source="swebench",

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, reverse_patch
 from gumshoe.env.diff.apply import source_paths
-from gumshoe.env.tasks.projects import resolve_project, workspace_from_folder
+from gumshoe.env.tasks.projects import PYTEST, resolve_project, workspace_from_folder
 from gumshoe.env.tasks.rows import (
     ACTIVATE,
-    PYTEST,
     ROOT,
     Row,
     apply_command,
@@ -28,7 +27,7 @@ from gumshoe.env.tasks.rows import (
     script,
     test_ids,
 )
-from gumshoe.env.tasks.taskset import OnError, refuse
+from gumshoe.env.tasks.taskset import OnError, named, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
@@ -81,11 +80,9 @@ def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, O
     if not failing:
         raise TaskError(f"{where}: column FAIL_TO_PASS names no test")
     tests = list(dict.fromkeys(test.partition("::")[0] for test in failing))
-    try:
+    with named(where):
         gold = reverse_patch(row["patch"])
         workspace = _folder(row, folder) if row.get("project") else _image(row, where)
-    except TaskError as error:
-        raise TaskError(f"{where}: {error}") from None
     in_image = workspace.image is not None
     if not debug and not in_image:
         raise TaskError(f"{where}: its project is a folder, which works only in the regime debug")

@@ -6,7 +6,8 @@ tasks does not hand them the answers. Workspaces are named in a way that another
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ __all__ = [
     "keep_falsifiable",
     "load_entries",
     "load_taskset",
+    "named",
     "refuse",
     "stored_taskset",
     "write_taskset",
@@ -57,6 +59,15 @@ def load_entries(
         except ValidationError as error:
             on_error(TaskError(f"entry {number} is not a task: {describe(error)}"))
     return made
+
+
+@contextmanager
+def named(where: str) -> Generator[None]:
+    """Puts the name of what is read before the message of a TaskError."""
+    try:
+        yield
+    except TaskError as error:
+        raise TaskError(f"{where}: {error}") from None
 
 
 def is_taskset(folder: Path) -> bool:
@@ -123,12 +134,10 @@ def _resolved(task: Task, folder: Path, digests: dict[Path, str]) -> Task:
     """The task with the place of its project, and a digest of it that is made once for all its tasks."""
     if task.workspace.path is None:
         return task
-    try:
+    with named(f"task {task.id}"):
         path = resolve_project(task.workspace.path, folder)
         if path not in digests:
             digests[path] = digest_of(path)
-    except TaskError as error:
-        raise TaskError(f"task {task.id}: {error}") from None
     found = {"path": str(path), "content": digests[path]}
     return task.model_copy(update={"workspace": task.workspace.model_copy(update=found)})
 
