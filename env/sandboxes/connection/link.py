@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -103,20 +104,10 @@ class Link:
 
     def configure(self) -> Mapping[str, Any]:
         """Tells the warden where things are and what programs may use, and makes the workspace's folder."""
-        layout = self._backend.layout
-        return self._channel.exchange(
-            "configure",
-            root=layout.root,
-            state=layout.state,
-            limits=dict(layout.limits),
-            cap=self._output_limit,
-            environment=dict(layout.environment),
-            disposable=layout.disposable,
-            folders=list(layout.folders),
-            user=layout.user,
-            disk=layout.disk,
-            patch_limit=layout.patch_limit,
-        )
+        layout = dataclasses.asdict(self._backend.layout)
+        for_the_host = ("python", "scratch")
+        wanted = {name: value for name, value in layout.items() if name not in for_the_host}
+        return self._channel.exchange("configure", cap=self._output_limit, **wanted)
 
     def _release(self) -> None:
         self.closed = True

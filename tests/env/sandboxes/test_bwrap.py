@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.sandbox import BuildSandbox
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.errors import ConfigError
@@ -106,6 +110,16 @@ def test_a_container_without_the_right_is_told_how_to_be_started(
 def test_a_refusal_that_nothing_explains_is_quoted(tmp_path: Path) -> None:
     assert "chroot" in refusal(tmp_path, files={"self/mountinfo": MOUNTS.splitlines()[1]})
     assert "bwrap: something new" in refusal(tmp_path, "bwrap: something new")
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.parametrize("sealed", [(), ("/built",)], ids=["with network", "sealed"])
+def test_a_build_makes_no_namespaces(sealed: tuple[str, ...], tmp_path: Path) -> None:
+    python = interpreters()[0].path
+    code = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); print(libc.unshare(1 << 28), ctypes.get_errno())"
+    sandbox = BuildSandbox({"/built": tmp_path}, python, BuildConfig())
+    result = sandbox.run([str(python), "-c", code], timeout=60, limit="the test's", sealed=sealed)
+    assert result.output.split() == ["-1", str(errno.EPERM)]
 
 
 @pytest.mark.needs("bubblewrap")
