@@ -1,8 +1,8 @@
 """Per-test outcomes of a test run: those that our plugin or recorder writes, or what unittest or sympy printed.
 
-What is printed is for looking around. A verdict uses it only for commands that nothing of ours records, such as shell
-scripts, where a program can forge it no more easily than a record: the variants of the tests decide what it is worth
-(see `gumshoe.env.verifier`).
+What is printed is for looking around. A verdict uses it only for commands that may start a runner which nothing of ours
+records, such as shell scripts. A program can forge it no more easily than a record: the variants of the tests decide
+what either is worth (see `gumshoe.env.verifier`).
 """
 
 from __future__ import annotations

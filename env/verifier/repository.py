@@ -232,7 +232,8 @@ class Launch:
     Attributes:
         argv: the command.
         script: the path of a script that is a test itself if it reports none.
-        recorded: whether pytest or our recorder writes down each test; what it prints then counts for nothing.
+        recorded: whether pytest or our recorder sees every test; what is printed then counts for nothing. Shell
+            commands, and scripts that we do not know, may start any runner.
     """
 
     argv: tuple[str, ...]
@@ -257,7 +258,8 @@ def launch(entrypoint: Sequence[str], support: str) -> Launch:
         if tuple(rest[:2]) == ("-m", "unittest"):
             return Launch((*options, *recorder, "--", *rest))
         if rest and rest[0].endswith((".py", *SCRIPTS)):
-            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"))
+            own_runner = rest[0].endswith(SCRIPTS)
+            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"), recorded=own_runner)
     elif entrypoint[0].endswith(SCRIPTS):
         return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
     return Launch(tuple(entrypoint), recorded=is_pytest(entrypoint))
