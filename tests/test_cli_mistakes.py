@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +17,12 @@ from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import CommandConfig
+from gumshoe.eval.swebench import Prediction, write_predictions
 
 TASKS = "tasks: {source: casebook, ids: [casebook/ledger]}\n"
 COLLECT = f"out: run\n{TASKS}policy: {{kind: traceback}}\nagent: {{kind: seeker}}\nsandbox: {{kind: bubblewrap}}\n"
 EVAL = f"out: run\n{TASKS}arms: [{{name: a, policy: {{kind: traceback}}}}]\nsandbox: {{kind: bubblewrap}}\n"
-
+BASELINE = "{{name: {}, policy: {{kind: traceback}}, baseline: true}}"
 
 WRONG = ["localhost:8000/v1", "//localhost/v1", "http:/localhost", "http://", "http://a:b/v1", "http://a b", "ftp://a"]
 """Addresses that no request can be sent to."""
@@ -35,6 +37,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "eval.yaml").write_text(EVAL)
     (tmp_path / "file").touch()
     (tmp_path / "bad.jinja").write_text("{% if %}")
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "test_it.py").write_text("def test_it():\n    assert False\n")
+    write_predictions(
+        tmp_path / "preds.jsonl", [Prediction(instance_id="shop-1", model_name_or_path="m", model_patch="p")]
+    )
     return tmp_path
 
 
@@ -48,6 +55,64 @@ def complaint(said: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(arguments) == 2
     (line,) = said.readouterr().err.splitlines()
     return line
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("collect collect.yaml -p policy.kind=techer", "techer"),
+        ("collect collect.yaml -p workers=0", "workers"),
+        ("collect collect.yaml -p tasks.source=nowhere", "no task source 'nowhere'"),
+        ("collect collect.yaml -p tasks.tags.split=test", "no task of"),
+        ("collect collect.yaml -p budget.cost_usd=1", "requires policy.prices"),
+        ("collect collect.yaml -p 'policy={kind: scripted, script: none.jsonl}'", "none.jsonl cannot be read"),
+        ("debug repo", "no model: give --model NAME"),
+        ("debug repo --model m -p policy.temprature=1", "did you mean 'temperature'"),
+        ('debug repo --model m --entrypoint "pytest \'x"', "cannot be split into words"),
+        ("eval eval.yaml -p 'arms=[{name: a}]'", "arm 'a' needs one of: model, policy, answers"),
+        (f"eval eval.yaml -p 'arms=[{BASELINE.format('a')}, {BASELINE.format('a')}]'", "two arms are called 'a'"),
+        (
+            f"eval eval.yaml -p 'arms=[{BASELINE.format('a')}, {BASELINE.format('b')}]'",
+            "only one arm can be the baseline",
+        ),
+        ("eval eval.yaml -p 'arms=[{name: ../m, model: /nowhere}]'", "arms.0.name"),
+        ("eval eval.yaml -p main_arm=x", "main_arm 'x' is not an arm"),
+        ("eval eval.yaml -p 'training_log={train}/log'", "is not set: give -p vars.train=..."),
+        ("eval eval.yaml -p training_log=/nowhere/log", "there is no training log /nowhere/log"),
+        ("eval eval.yaml -p tasks.source=/nowhere", "no task source '/nowhere'"),
+        ("grade gone.jsonl", "no file gone.jsonl"),
+        ("grade preds.jsonl --workers 0", "--workers must be at least 1"),
+        ("grade preds.jsonl --tasks casebook", "--tasks goes with --ours"),
+        ("grade preds.jsonl --dataset gone.jsonl", "no file gone.jsonl"),
+        ("grade preds.jsonl --ours --tasks casebook", "casebook has no task 'shop-1'"),
+        ("mcp repo -p tools=[submit]", "submit ends an episode"),
+        ("mcp repo -p tools=[vew]", "did you mean 'view'"),
+        ("mcp repo -p polcy.kind=suspect", "did you mean 'policy'"),
+        ("mcp repo -p policy.kind=teacher", "it would need an answer"),
+        ("play local:repo --sandbox local --unsafe --tools ,", "names no tool"),
+        ("play local:repo --sandbox local --unsafe --tools vew", "did you mean 'view'"),
+        ("serve /nowhere", "there is no model folder /nowhere"),
+        ("serve /nowhere --port http", "port: "),
+        ("serve /nowhere -p prot=1", "unknown key 'prot'; did you mean 'port'?"),
+        ("serve /nowhere --backend sglang", "backend: "),
+        ("synth --projects casebook", "no folder for the task set: give --out DIR"),
+        ("synth --out x --projects no-such-folder", "no project 'no-such-folder'"),
+        ("synth --out x --projects casebook:none", "the casebook has no project 'none'"),
+        ("synth --out x -p per_projekt=3", "unknown key 'per_projekt'; did you mean 'per_project'?"),
+        ("synth --out x -p operators=[magic]", "no operator 'magic'"),
+        ("synth no-such.yaml --out x", "no config file no-such.yaml"),
+        ("synth --out x --per-project 0", "per_project"),
+        ("tasks list no-such-folder", "no task source 'no-such-folder'"),
+        ("tasks list casebook --tag split", "--tag 'split' is not of the form key=value"),
+        ("tasks list casebook --limit 0", "--limit must be at least 1"),
+        ("tasks check casebook --workers 0", "--workers must be at least 1"),
+        ("tasks show casebook casebook/none", "has no task 'casebook/none'"),
+    ],
+)
+def test_a_wrong_command_line_ends_in_one_line(words: str, expected: str, said: pytest.CaptureFixture[str]) -> None:
+    line = complaint(said, *shlex.split(words))
+    assert expected in line
+    assert line.startswith(f"gumshoe {words.split()[0]}")
 
 
 @pytest.mark.parametrize(

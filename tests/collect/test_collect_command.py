@@ -205,26 +205,6 @@ def test_a_second_process_is_refused(gate: Gate, gated: Make, run_here: Run) -> 
     assert f"process {process.pid} is using the folder" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        (["-p", "policy.kind=techer"], "techer"),
-        (["-p", "workers=0"], "workers"),
-        (["-p", "tasks.source=nowhere"], "no task source 'nowhere'"),
-        (["-p", "tasks.tags.split=test"], "no task of"),
-        (["-p", "budget.cost_usd=1"], "requires policy.prices"),
-        (["-p", "policy={kind: scripted, script: none.jsonl}"], "none.jsonl cannot be read"),
-    ],
-)
-def test_wrong_input_ends_in_one_line_and_exit_code_2(
-    config_file: Make, changes: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["collect", str(config_file(1)), *changes]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert said in line
-    assert line.startswith("gumshoe collect: ")
-
-
 def test_status_counts_what_is_there(config_file: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", str(config_file(3)), "-p", "tasks.limit=2", "-v"]) == 0
     run = str(tmp_path / "run")

@@ -107,23 +107,6 @@ def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: p
     assert state(repo) == before
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ([], "no model: give --model NAME"),
-        (["--model", "m", "-p", "policy.temprature=1"], "did you mean 'temperature'"),
-        (["--model", "m", "--entrypoint", "pytest 'x"], "cannot be split into words"),
-    ],
-)
-def test_wrong_options_end_in_one_clear_line(
-    more: list[str], message: str, repo: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["debug", str(repo), *more]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
 def test_a_run_folder_in_the_repository_is_refused(
     repo: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -98,26 +98,6 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         run_harness([ROW], [ONE], tmp_path, run_id="../elsewhere")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["gone.jsonl"], "no file gone.jsonl"),
-        (["{preds}", "--workers", "0"], "--workers must be at least 1"),
-        (["{preds}", "--tasks", "casebook"], "--tasks goes with --ours"),
-        (["{preds}", "--dataset", "gone.jsonl"], "no file gone.jsonl"),
-        (["{preds}", "--ours", "--tasks", "casebook"], "casebook has no task 'owner__shop-1'"),
-    ],
-)
-def test_a_wrong_command_line_ends_in_one_line(
-    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_predictions(tmp_path / "preds.jsonl", [ONE])
-    assert main(["grade", *(word.format(preds=tmp_path / "preds.jsonl") for word in arguments)]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
 def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tasks that come as folders need no container; a patch that does not apply names its task."""
     repo = tmp_path / "a repo"

@@ -28,7 +28,6 @@ from mcp.types import (
     TextContent,
 )
 
-from gumshoe.cli import main
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.mcp.config import McpConfig
 from gumshoe.eval.mcp.server import make_server
@@ -295,21 +294,3 @@ def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
         left = run_alone(begin, url, server)
         server.send_signal(signal.SIGKILL)
     assert all_gone(left)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["-p", "tools=[submit]"], "submit ends an episode"),
-        (["-p", "tools=[vew]"], "did you mean 'view'"),
-        (["-p", "polcy.kind=suspect"], "did you mean 'policy'"),
-        (["-p", "policy.kind=teacher"], "it would need an answer"),
-    ],
-)
-def test_mistakes_are_one_line(
-    ledger: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["mcp", str(ledger), *options]) == 2
-    said = capsys.readouterr().err
-    assert message in said
-    assert said.count("\n") == 1

@@ -221,29 +221,6 @@ def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Pa
 # --- what is refused ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"arms": [{"name": "a"}]}, "arm 'a' needs one of: model, policy, answers"),
-        ({"arms": [HEURISTICS[0], HEURISTICS[0]]}, "two arms are called 'traceback'"),
-        ({"arms": [{**arm, "baseline": True} for arm in HEURISTICS]}, "only one arm can be the baseline"),
-        ({"main_arm": "x"}, "main_arm 'x' is not an arm"),
-        ({"training_log": "{train}/log"}, "is not set: give -p vars.train=..."),
-        ({"training_log": "/nowhere/log"}, "there is no training log /nowhere/log"),
-        ({"arms": [{"name": "../m", "model": "/nowhere"}]}, "arms.0.name"),
-        ({"tasks": {"source": "/nowhere"}}, "no task source '/nowhere'"),
-    ],
-)
-def test_wrong_input_ends_in_one_line(
-    tmp_path: Path, tasks: Path, changes: dict[str, Any], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = write_config(tmp_path, tasks, **{"arms": HEURISTICS, **changes})
-    assert main(["eval", str(path)]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-
-
 def chosen(tasks: Path, **more: Any) -> list[str]:
     config = EvalConfig(
         out="x",

@@ -12,7 +12,6 @@ from typing import Any
 import openai
 import pytest
 
-from gumshoe.cli import main
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ServeError
@@ -194,24 +193,6 @@ def test_end_tokens_may_be_a_list_and_may_be_missing(tmp_path: Path) -> None:
 
 
 # --- the command --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["/nowhere"], "there is no model folder /nowhere"),
-        (["/nowhere", "--port", "http"], "port: "),
-        (["/nowhere", "-p", "prot=1"], "unknown key 'prot'; did you mean 'port'?"),
-        (["/nowhere", "--backend", "sglang"], "backend: "),
-    ],
-)
-def test_the_command_refuses_wrong_input_in_one_line(
-    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["serve", *argv]) == 2
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
 
 
 def test_a_client_of_the_sdk_needs_nothing_of_ours(served: ModelServer) -> None:

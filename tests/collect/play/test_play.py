@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -120,20 +120,6 @@ def test_lines_through_a_pipe(argv: list[str]) -> None:
         "not solved: the tests do not pass (7 calls)\n" + done.stdout[done.stdout.rindex("diff") :]
     )
     assert done.stdout.count("+    return a * b") == 3
-
-
-def test_the_end_of_the_input_is_the_end_of_the_game(argv: list[str]) -> None:
-    for typed in ("", "rewrite new.py\nx = 1\n", "pdb\n"):
-        done = play(argv, typed)
-        assert done.returncode == 0
-        assert done.stdout.endswith("not submitted (0 calls)\nnothing was changed\n")
-
-
-def test_mistakes_are_one_line(argv: list[str], run_here: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    for more, said in ((["--tools", ","], "names no tool"), (["--tools", "vew"], "did you mean 'view'")):
-        done = run_here(*argv[3:], *more)
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert said in done.stderr
 
 
 def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:

@@ -188,27 +188,6 @@ def test_the_command_makes_a_set_that_can_be_moved_and_its_options_override_the_
         assert Path(str(task.workspace.path)).is_relative_to(moved)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--projects", "casebook"], "no folder for the task set: give --out DIR"),
-        (["--out", "x", "--projects", "no-such-folder"], "no project 'no-such-folder'"),
-        (["--out", "x", "--projects", "casebook:none"], "the casebook has no project 'none'"),
-        (["--out", "x", "-p", "per_projekt=3"], "unknown key 'per_projekt'; did you mean 'per_project'?"),
-        (["--out", "x", "-p", "operators=[magic]"], "no operator 'magic'"),
-        (["no-such.yaml", "--out", "x"], "no config file no-such.yaml"),
-        (["--out", "x", "--per-project", "0"], "per_project"),
-    ],
-)
-def test_a_wrong_command_line_ends_in_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["synth", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
 def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path) -> None:
     def refused(error: type[Exception], message: str, *projects: str, **options: object) -> None:
         with pytest.raises(error, match=message):

@@ -188,25 +188,6 @@ def test_the_command_ends_with_1_when_a_task_is_broken(
     assert row["problems"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["list", "no-such-folder"], "no task source 'no-such-folder'"),
-        (["list", "casebook", "--tag", "split"], "--tag 'split' is not of the form key=value"),
-        (["list", "casebook", "--limit", "0"], "--limit must be at least 1"),
-        (["check", "casebook", "--workers", "0"], "--workers must be at least 1"),
-        (["show", "casebook", "casebook/none"], "has no task 'casebook/none'"),
-    ],
-)
-def test_a_wrong_command_line_ends_in_one_line(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["tasks", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
-
-
 @pytest.mark.parametrize(("module", "is_missing"), [("no_such_library", True), ("parts.missing", False)])
 def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is_missing: bool, project: Path) -> None:
     """Unless it is one of the repository, which may be the bug."""
