@@ -54,7 +54,7 @@ class ServeConfig(Config):
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
     data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
     cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
-    threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 1 for a small model, else all")
+    threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 2 for a small model, else all")
     prefix_cache: bool = Field(
         default=False,
         description="transformers: compute common beginnings of prompts once, and process requests together; all are "
