@@ -21,7 +21,7 @@ from gumshoe.eval.results.measures import (
     per_resolved,
 )
 from gumshoe.eval.scorers import load_scorers
-from gumshoe.eval.scorers.calibration import Bin, expected_error
+from gumshoe.eval.scorers.calibration import expected_error
 from gumshoe.records import PolicyInfo
 
 __all__ = ["summarize", "timing"]
@@ -96,7 +96,7 @@ def _arm(
         per_resolved=per_resolved(results, seed=config.seed, resamples=config.resamples),
         tools=calls_by_tool(results),
         calibration=curve,
-        calibration_error=expected_error([Bin(**point.model_dump()) for point in curve]),
+        calibration_error=expected_error(curve),
     )
 
 

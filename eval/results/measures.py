@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gumshoe.eval.records import ALL, CalibrationBin, Comparison, Measured, Result
@@ -49,7 +48,7 @@ def measure(results: Sequence[Result], metric: str, *, seed: int, resamples: int
     values = list(by_task(results, metric).values())
     is_share = metric in BY_NAME and BY_NAME[metric].share
     estimate = stats.mean_estimate if is_share else stats.bootstrap_mean
-    return as_measured(estimate(values, seed=seed, resamples=resamples))
+    return estimate(values, seed=seed, resamples=resamples)
 
 
 def measures(
@@ -71,12 +70,10 @@ def pass_at_k(results: Sequence[Result], *, seed: int, resamples: int) -> dict[s
     outcomes = _samples(results, "solved")
     most = min(map(len, outcomes.values()), default=0)
     return {
-        f"pass@{k}": as_measured(
-            stats.mean_estimate(
-                [stats.pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
-                seed=seed,
-                resamples=resamples,
-            )
+        f"pass@{k}": stats.mean_estimate(
+            [stats.pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
+            seed=seed,
+            resamples=resamples,
         )
         for k in range(2, most + 1)
     }
@@ -90,7 +87,7 @@ def per_resolved(
     """
     return {
         group: {
-            name: as_measured(stats.ratio_estimate(spent, gained, seed=seed, resamples=resamples))
+            name: stats.ratio_estimate(spent, gained, seed=seed, resamples=resamples)
             for name, spent, gained in _spendings(in_group(results, group), names)
         }
         for group in groups_of(results)
@@ -125,7 +122,7 @@ def calibration_of(results: Iterable[Result]) -> tuple[CalibrationBin, ...]:
         if (confidence := result.scores.get("confidence")) is not None
         and (right := result.scores.get("top1_hit")) is not None
     ]
-    return tuple(CalibrationBin(**dataclasses.asdict(point)) for point in reliability(pairs))
+    return reliability(pairs)
 
 
 def by_task(results: Iterable[Result], metric: str) -> dict[str, float]:
@@ -141,11 +138,6 @@ def _samples(results: Iterable[Result], metric: str) -> dict[str, list[float]]:
         if value is not None:
             values.setdefault(result.task_id, []).append(value)
     return values
-
-
-def as_measured(estimate: stats.Estimate) -> Measured:
-    """An estimate as it is stored."""
-    return Measured(value=estimate.value, low=estimate.low, high=estimate.high, count=estimate.count)
 
 
 def compare(
@@ -164,7 +156,7 @@ def compare(
         baseline=baseline[0].arm,
         group=group,
         metric=metric,
-        difference=as_measured(stats.paired_difference(before, after, seed=seed, resamples=resamples)),
+        difference=stats.paired_difference(before, after, seed=seed, resamples=resamples),
         better=sum(one < other for one, other in zip(before, after, strict=True)),
         worse=sum(one > other for one, other in zip(before, after, strict=True)),
         mcnemar_p=test.p_value if test is not None else None,

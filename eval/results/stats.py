@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
+from gumshoe.eval.records import Measured
+
 __all__ = [
-    "Estimate",
     "McNemar",
     "bootstrap_mean",
     "mcnemar",
@@ -20,14 +21,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean with its interval, over `count` values. Without values all three are None: unmeasured is not 0."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    count: int
+LEVEL = 0.95
+"""The share of intervals that hold the true value."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +34,20 @@ class McNemar:
     p_value: float
 
 
-def mean_estimate(values: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95) -> Estimate:
+def mean_estimate(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
     """The mean of `values`: with Wilson's interval where all are 0 or 1 (a share), else with a bootstrap interval."""
     if values and all(value in (0, 1) for value in values):
-        return wilson(sum(1 for value in values if value), len(values), level=level)
-    return bootstrap_mean(values, seed=seed, resamples=resamples, level=level)
+        return wilson(sum(1 for value in values if value), len(values))
+    return bootstrap_mean(values, seed=seed, resamples=resamples)
 
 
-def wilson(successes: int, count: int, *, level: float = 0.95) -> Estimate:
+def wilson(successes: int, count: int) -> Measured:
     """A share with Wilson's score interval, which stays in [0, 1] and does not collapse at 0 and 1."""
     if not 0 <= successes <= count:
         raise ValueError(f"{successes} successes of {count}")
     if count == 0:
-        return Estimate(None, None, None, 0)
-    z = NormalDist().inv_cdf(0.5 + level / 2)
+        return Measured(value=None, low=None, high=None, count=0)
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     share = successes / count
     shrunk = 1 + z * z / count
     center = (share + z * z / (2 * count)) / shrunk
@@ -60,32 +55,30 @@ def wilson(successes: int, count: int, *, level: float = 0.95) -> Estimate:
     # At the ends the formula gives the share itself, give or take rounding.
     low = 0.0 if successes == 0 else center - half
     high = 1.0 if successes == count else center + half
-    return Estimate(share, low, high, count)
+    return Measured(value=share, low=low, high=high, count=count)
 
 
-def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95) -> Estimate:
+def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
     """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
     if not values:
-        return Estimate(None, None, None, 0)
+        return Measured(value=None, low=None, high=None, count=0)
     import numpy as np
 
     ordered = np.sort(np.asarray(values, dtype=float))
     generator = np.random.default_rng(seed)
     draws = generator.integers(0, len(ordered), size=(resamples, len(ordered)))
     means = ordered[draws].mean(axis=1)
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
     mean = fmean(ordered.tolist())
     # Equal values: summing in another order must not put the mean outside its interval by a rounding error.
-    return Estimate(mean, min(float(low), mean), max(float(high), mean), len(ordered))
+    return Measured(value=mean, low=min(float(low), mean), high=max(float(high), mean), count=len(ordered))
 
 
-def paired_difference(
-    first: Sequence[float], second: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95
-) -> Estimate:
+def paired_difference(first: Sequence[float], second: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
     """The mean of `second - first` over pairs, with a bootstrap interval over the pairs."""
     differences = [after - before for before, after in zip(first, second, strict=True)]
-    return bootstrap_mean(differences, seed=seed, resamples=resamples, level=level)
+    return bootstrap_mean(differences, seed=seed, resamples=resamples)
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
@@ -109,9 +102,7 @@ def pass_at(count: int, successes: int, k: int) -> float:
     return 1 - math.comb(count - successes, k) / math.comb(count, k)
 
 
-def ratio_estimate(
-    spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000, level: float = 0.95
-) -> Estimate:
+def ratio_estimate(spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
     """The cost per unit gained: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the pairs.
     The pairs' order makes no difference.
 
@@ -120,17 +111,17 @@ def ratio_estimate(
     pairs = sorted(zip(spent, gained, strict=True))
     total = math.fsum(one for _, one in pairs)
     if not total:
-        return Estimate(None, None, None, len(pairs))
+        return Measured(value=None, low=None, high=None, count=len(pairs))
     import numpy as np
 
     cost, gain = (np.asarray(side, dtype=float) for side in zip(*pairs, strict=True))
     draws = np.random.default_rng(seed).integers(0, len(pairs), size=(resamples, len(pairs)))
     costs, gains = cost[draws].sum(axis=1), gain[draws].sum(axis=1)
     ratios = np.sort(np.divide(costs, gains, out=np.full(resamples, np.inf), where=gains > 0))
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     # No interpolation: between a number and infinity there is nothing.
     low = float(ratios[math.floor(tail * (resamples - 1))])
     high = float(ratios[math.ceil((1 - tail) * (resamples - 1))])
     ratio = math.fsum(one for one, _ in pairs) / total
     bounded = None if math.isinf(high) else max(high, ratio)
-    return Estimate(ratio, min(low, ratio), bounded, len(pairs))
+    return Measured(value=ratio, low=min(low, ratio), high=bounded, count=len(pairs))

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
-from gumshoe.env.diff import gold_lines
-from gumshoe.eval.scorers.localization import first_right_rank
+from gumshoe.eval.records import CalibrationBin
+from gumshoe.eval.scorers.localization import first_right_rank, gold_of
 from gumshoe.records import Oracle, Score, Trajectory
 
-__all__ = ["Bin", "Brier", "Confidence", "Top1Hit", "expected_error", "reliability", "stated_confidence"]
-
-
-@dataclass(frozen=True)
-class Bin:
-    """One point of a reliability curve: how sure it said it was, how often it was right, in how many cases."""
-
-    low: float
-    high: float
-    confidence: float
-    right: float
-    count: int
+__all__ = ["Brier", "Confidence", "Top1Hit", "expected_error", "reliability", "stated_confidence"]
 
 
 def stated_confidence(trajectory: Trajectory) -> float | None:
@@ -33,7 +21,7 @@ def stated_confidence(trajectory: Trajectory) -> float | None:
 
 def top1_hit(trajectory: Trajectory, oracle: Oracle) -> bool | None:
     """Whether the pack's first location holds a gold line; None without a pack, or without gold lines."""
-    gold = {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
+    gold = gold_of(oracle)
     if trajectory.context_pack is None or not gold:
         return None
     return first_right_rank(trajectory.context_pack.locations, gold) == 1
@@ -76,7 +64,7 @@ class Brier:
         return Score(name=self.name, value=(confidence - right) ** 2, explanation=f"said {confidence:g}, {right=}")
 
 
-def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bin, ...]:
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[CalibrationBin, ...]:
     """The reliability curve of (confidence, right) pairs: bins of equal width, empty ones left out.
 
     A confidence of 1 belongs to the last bin. The order of the pairs makes no difference.
@@ -85,7 +73,7 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bi
     for confidence, right in pairs:
         grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
     return tuple(
-        Bin(
+        CalibrationBin(
             low=number / bins,
             high=(number + 1) / bins,
             confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
@@ -96,7 +84,7 @@ def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[Bi
     )
 
 
-def expected_error(curve: Sequence[Bin]) -> float | None:
+def expected_error(curve: Sequence[CalibrationBin]) -> float | None:
     """The expected calibration error: the gap between confidence and truth, weighted by count; None without bins."""
     total = sum(point.count for point in curve)
     return sum(point.count * abs(point.confidence - point.right) for point in curve) / total if total else None

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.eval.results.stats import Estimate, bootstrap_mean, mcnemar, mean_estimate, paired_difference, wilson
+from gumshoe.eval.records import Measured
+from gumshoe.eval.results.stats import bootstrap_mean, mcnemar, mean_estimate, paired_difference, wilson
 
 VALUES = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=30)
 PAIRS = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=60)
@@ -27,7 +28,7 @@ def test_wilson_agrees_with_statsmodels_and_is_symmetric(count: int, data: st.Da
 
 
 def test_nothing_measured_is_none_and_not_zero() -> None:
-    unknown = Estimate(None, None, None, 0)
+    unknown = Measured(value=None, low=None, high=None, count=0)
     assert wilson(0, 0) == unknown
     assert bootstrap_mean([], seed=0) == unknown
     assert mean_estimate([], seed=0) == unknown
@@ -72,7 +73,9 @@ def test_a_paired_difference_turns_its_sign_with_the_arms(pairs: list[tuple[floa
     there = paired_difference(first, second, seed=0, resamples=200)
     back = paired_difference(second, first, seed=0, resamples=200)
     assert there.value == pytest.approx(-(back.value or 0.0))
-    assert paired_difference(first, first, seed=0, resamples=200) == Estimate(0.0, 0.0, 0.0, len(pairs))
+    assert paired_difference(first, first, seed=0, resamples=200) == Measured(
+        value=0.0, low=0.0, high=0.0, count=len(pairs)
+    )
 
 
 @given(pairs=PAIRS)
