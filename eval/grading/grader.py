@@ -43,12 +43,9 @@ class Grader:
     Args:
         path: the file; read if it exists.
         sandbox: where the tests run.
-        trusted: the patches come from a built-in script; otherwise the `local` sandbox refuses them. It takes even
-            these for built-in tasks only.
     """
 
-    def __init__(self, path: Path, sandbox: SandboxConfig, *, trusted: bool = False) -> None:
-        self._trusted = trusted
+    def __init__(self, path: Path, sandbox: SandboxConfig) -> None:
         self._cache = JsonlCache(path)
         self._sandbox = sandbox
 
@@ -76,7 +73,7 @@ class Grader:
 
     def _judged(self, answer: Submission) -> tuple[bool, str]:
         try:
-            verdict = verify(answer.task, answer.oracle, answer.patch, self._sandbox, trusted=self._trusted)
+            verdict = verify(answer.task, answer.oracle, answer.patch, self._sandbox, trusted=False)
         except TaskError:
             return False, "the patch does not apply"
         return verdict.resolved, describe_verdict(verdict)

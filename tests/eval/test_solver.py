@@ -15,7 +15,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
 from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack
-from gumshoe.eval.arms.solvers.repair import repair, repair_each
+from gumshoe.eval.arms.solvers.repair import repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Grader, Submission
@@ -51,7 +51,7 @@ def workspace(pair: tuple[Task, Oracle]) -> Iterator[Workspace]:
 
 
 def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
-    outcome = repair(workspace, oracle_pack(pair[1]), tries=12)
+    (outcome,) = repair_each(workspace, [oracle_pack(pair[1])], tries=12)
     assert outcome.solved
     assert "-        total = total + 10" in outcome.patch
     assert outcome.tests == "1 test passes"
@@ -71,14 +71,14 @@ def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple
     ids=["nothing", "wrong lines", "the tests", "no such file"],
 )
 def test_other_places_do_not_help_it_and_leave_no_trace(workspace: Workspace, pack: ContextPack) -> None:
-    outcome = repair(workspace, pack, tries=3)
+    (outcome,) = repair_each(workspace, [pack], tries=3)
     assert (outcome.solved, outcome.patch) == (False, "")
     assert outcome.tries <= 3
     assert workspace.patch() == ""
 
 
 def test_without_a_pack_it_looks_everywhere(workspace: Workspace) -> None:
-    alone = repair(workspace, None, tries=40)
+    (alone,) = repair_each(workspace, [None], tries=40)
     assert alone.solved
 
 
@@ -172,7 +172,7 @@ def test_tests_that_are_not_pytests_are_run_as_they_are(workspace: Workspace, pa
 def test_a_suite_that_does_not_start_is_told(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
     task = pair[0].model_copy(update={"entrypoint": ("no-such-python", "-m", "pytest")})
     with pytest.raises(SandboxError, match="changes cannot be tried there"):
-        repair(Workspace(task, workspace.sandbox), oracle_pack(pair[1]), tries=2)
+        repair_each(Workspace(task, workspace.sandbox), [oracle_pack(pair[1])], tries=2)
 
 
 def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
@@ -180,7 +180,7 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
     wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
     stale = oracle.gold_patch.replace("total + 10", "total * 10")
     answers = [Submission(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
-    grader = Grader(tmp_path / "grades.jsonl", LOCAL, trusted=True)
+    grader = Grader(tmp_path / "grades.jsonl", LOCAL)
     assert grader.resolved(answers[0]) is None
     grader.grade(answers, Control(), 2)
     assert [grader.resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
@@ -190,7 +190,7 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
         "the patch does not apply",
         "no patch",
     ]
-    assert [Grader(tmp_path / "grades.jsonl", LOCAL, trusted=True).resolved(answer) for answer in answers] == [
+    assert [Grader(tmp_path / "grades.jsonl", LOCAL).resolved(answer) for answer in answers] == [
         1.0,
         0.0,
         0.0,

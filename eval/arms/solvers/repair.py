@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
 
+from gumshoe.collect.packs import clean_path
 from gumshoe.env.bugs.candidates import Candidate, candidates
 from gumshoe.env.diff import make_patch
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders
 from gumshoe.eval.grading.grader import describe_run
-from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.records import ContextPack, Location
 
-__all__ = ["Repair", "repair", "repair_each"]
+__all__ = ["Repair", "repair_each"]
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,6 @@ class Repair:
     tries: int
     patch: str = ""
     tests: str = ""
-
-
-def repair(workspace: Workspace, pack: ContextPack | None, *, tries: int, seed: int = 0) -> Repair:
-    """Tries changes until the tests pass or `tries` of them are used up; as `repair_each` for one pack."""
-    return repair_each(workspace, [pack], tries=tries, seed=seed)[0]
 
 
 def repair_each(
