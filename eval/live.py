@@ -18,7 +18,7 @@ from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.conversation import as_template_chat, read_turn
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
-from gumshoe.collect.packs import grounded_share
+from gumshoe.collect.packs import grounded_share, lines_overlap
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
@@ -26,7 +26,6 @@ from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
 from gumshoe.eval.scorers.conduct import is_valid
-from gumshoe.eval.scorers.localization import lines_overlap
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
 

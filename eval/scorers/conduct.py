@@ -8,7 +8,17 @@ from collections.abc import Callable
 from gumshoe.collect.packs import grounded_share
 from gumshoe.records import Oracle, Score, Step, Trajectory
 
-__all__ = ["INVALID_KINDS", "MEASURES", "Conduct", "Grounding", "ValidCalls", "is_valid", "tool_counts"]
+__all__ = [
+    "INVALID_KINDS",
+    "MEASURES",
+    "Conduct",
+    "Grounding",
+    "ValidCalls",
+    "is_valid",
+    "seconds_of",
+    "tokens_of",
+    "tool_counts",
+]
 
 INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
 """Failure kinds that say the call itself was wrong, not that what it asked for was missing."""
@@ -18,7 +28,7 @@ def _steps(trajectory: Trajectory) -> float:
     return len(trajectory.steps)
 
 
-def _tokens(trajectory: Trajectory) -> float | None:
+def tokens_of(trajectory: Trajectory) -> int | None:
     """Prompt and completion together; None for a policy that uses no tokens."""
     usage = trajectory.usage
     return (usage.prompt_tokens + usage.completion_tokens) or None
@@ -29,7 +39,7 @@ def _cost(trajectory: Trajectory) -> float | None:
     return trajectory.usage.cost_usd
 
 
-def _seconds(trajectory: Trajectory) -> float | None:
+def seconds_of(trajectory: Trajectory) -> float | None:
     """From the beginning of the episode to the end of its last turn."""
     last = trajectory.steps[-1] if trajectory.steps else None
     return None if last is None else last.started_at + last.duration_s
@@ -61,9 +71,9 @@ def tool_counts(trajectory: Trajectory) -> dict[str, int]:
 MEASURES: dict[str, Callable[[Trajectory], float | None]] = {
     "reported": _reported,
     "steps": _steps,
-    "tokens": _tokens,
+    "tokens": tokens_of,
     "cost": _cost,
-    "seconds": _seconds,
+    "seconds": seconds_of,
     "repeats": _repeats,
     "debugged": _debugged,
 }

@@ -14,18 +14,14 @@ from gumshoe.records import ContextPack, Location, Oracle, Score, Trajectory
 from gumshoe.tools.code.functions import MODULE, Span, enclosing
 
 __all__ = [
-    "Gold",
     "Level",
     "Localization",
     "Measure",
-    "Overlap",
     "ReciprocalRank",
     "adherence",
     "changed_lines",
-    "clean_path",
     "first_right_rank",
     "gold_of",
-    "lines_overlap",
     "locations_of",
 ]
 

@@ -14,9 +14,10 @@ from typing import Literal
 
 from unidiff.patch import Hunk, Line
 
+from gumshoe.collect.packs import clean_path
 from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
-from gumshoe.eval.scorers.localization import clean_path, locations_of
+from gumshoe.eval.scorers.localization import locations_of
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Location, Oracle, Score, Trajectory
 from gumshoe.tools.code.functions import Span, spans

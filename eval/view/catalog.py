@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.episodes import (
     journal_lines,
@@ -28,7 +29,7 @@ from gumshoe.eval.view.episodes import (
     shard_rows,
 )
 from gumshoe.eval.view.rows import Row, row_of, row_of_dataset, words_of
-from gumshoe.eval.view.sources import TRAJECTORIES, Source, find_sources, inside, parquet_files, stamp
+from gumshoe.eval.view.sources import Source, find_sources, inside, parquet_files, stamp
 from gumshoe.locks import is_locked
 from gumshoe.records import Trajectory
 

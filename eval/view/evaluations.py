@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gumshoe.collect.packs import clean_path
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.results.metrics import METRICS
-from gumshoe.eval.scorers.localization import changed_lines, clean_path
+from gumshoe.eval.scorers.localization import changed_lines
 from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_records
 

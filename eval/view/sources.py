@@ -15,13 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
+from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.config import read_yaml
 from gumshoe.errors import ConfigError
 
 __all__ = ["Kind", "Source", "find_sources", "inside", "parquet_files", "read_config", "stamp"]
 
 Kind = Literal["run", "dataset", "evaluation"]
-TRAJECTORIES = "trajectories.jsonl"
 FIGURES = {"summary.json", "results.jsonl"}
 """An evaluation holds at least one of these files, or a folder of arms."""
 ARMS = "arms"

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
+from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.localization import lines_overlap
 from gumshoe.eval.scorers.ranking import ACC, Ranked, Rankings, acc_at, edited_functions
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.collect.packs import lines_overlap
 from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import Brier, stated_confidence
 from gumshoe.eval.scorers.conduct import Conduct, Grounding, ValidCalls
-from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank, lines_overlap
+from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans

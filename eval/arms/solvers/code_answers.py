@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.eval.scorers.localization import clean_path
+from gumshoe.collect.packs import clean_path
 from gumshoe.text import FENCE, indentation
 
 __all__ = ["CodeEdit", "Shown", "edits_in"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.tool_output import shown_code, tool_outputs
+from gumshoe.collect.packs import clean_path
 from gumshoe.collect.policies import close_policy
 from gumshoe.collect.prompts import read_template, render
 from gumshoe.eval.arms.solvers.code_answers import Shown, edits_in
-from gumshoe.eval.scorers.localization import clean_path
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema, WhatIfProbe
 from gumshoe.tools.code.statements import with_change

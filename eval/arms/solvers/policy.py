@@ -21,6 +21,7 @@ from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.grading.grader import Grader, Submission
+from gumshoe.eval.scorers.conduct import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
 
@@ -160,15 +161,14 @@ def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> d
 
 def solution_of(trajectory: Trajectory, solved: float | None, tests: str = "") -> Solution:
     """The outcome of an episode; the caller says whether the task is solved."""
-    usage, last = trajectory.usage, trajectory.steps[-1] if trajectory.steps else None
     return Solution(
         solved,
         patch=trajectory.patch,
         trajectory=trajectory.id,
         steps=len(trajectory.steps),
-        tokens=(usage.prompt_tokens + usage.completion_tokens) or None,
-        cost_usd=usage.cost_usd,
-        seconds=None if last is None else last.started_at + last.duration_s,
+        tokens=tokens_of(trajectory),
+        cost_usd=trajectory.usage.cost_usd,
+        seconds=seconds_of(trajectory),
         tests=tests,
     )
 
