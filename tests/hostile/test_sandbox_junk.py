@@ -240,11 +240,6 @@ def test_what_a_supervisor_says_of_a_program(pieces: list[bytes]) -> None:
 
 OUTPUT = {"head": "", "tail": "", "cut": 0}
 RUN = {"exit_code": 0, "timed_out": False, "duration_s": 0.1, "output": OUTPUT, "warm": False, "cold": None}
-REPLIES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
-    max_leaves=9,
-)
 
 
 def forged(answer: bytes, op: str = "run") -> object:
@@ -320,7 +315,7 @@ def test_a_reply_of_the_wrong_shape_is_an_error_of_the_sandbox(change: dict[str,
         check_reply("run", {**RUN, **change})
 
 
-@given(st.sampled_from(["run", "read", "walk", "grep", "changes", "session_poll", "configure", "write"]), REPLIES)
+@given(st.sampled_from(["run", "read", "walk", "grep", "changes", "session_poll", "configure", "write"]), ANYTHING)
 def test_any_reply_passes_or_is_an_error_of_the_sandbox(op: str, reply: object) -> None:
     with suppress(SandboxError):
         assert check_reply(op, reply) is reply
