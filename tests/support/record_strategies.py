@@ -69,7 +69,7 @@ def messages() -> st.SearchStrategy[Message]:
 def observations() -> st.SearchStrategy[records.Observation]:
     return st.builds(
         records.Observation,
-        tool=TEXT,
+        tool=NAME,
         text=TEXT,
         data=JSON_OBJECTS,
         failure=st.none() | st.builds(records.Failure, kind=TEXT, message=TEXT),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task
@@ -13,7 +11,6 @@ from gumshoe.records import (
     Completion,
     ContextPack,
     Decision,
-    Failure,
     Message,
     Observation,
     PolicyInfo,
@@ -24,45 +21,18 @@ from gumshoe.records import (
     ToolCall,
     ToolSchema,
     Trajectory,
-    Usage,
 )
 from support.collect.small_trajectories import trajectory
+from support.record_strategies import COUNT, JSON_OBJECTS, SECONDS, TEXT, observations, usages
 
 __all__ = ["foreign", "own"]
-
-TEXT = st.text(max_size=20)
-COUNT = st.integers(0, 2**40)
-SECONDS = st.floats(0, 1e6)
-VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
-    max_leaves=4,
-)
-OBJECTS = st.dictionaries(TEXT, VALUES, max_size=2)
-USAGES = st.builds(
-    Usage,
-    prompt_tokens=COUNT,
-    completion_tokens=COUNT,
-    cached_tokens=COUNT,
-    cost_usd=st.none() | SECONDS,
-    duration_s=SECONDS,
-)
-OBSERVATIONS = st.builds(
-    Observation,
-    tool=st.text(min_size=1, max_size=8),
-    text=TEXT,
-    data=OBJECTS,
-    failure=st.none() | st.builds(Failure, kind=TEXT, message=TEXT),
-    truncated=st.booleans(),
-    duration_s=SECONDS,
-)
 
 
 @st.composite
 def completions(draw: st.DrawFn) -> Completion:
     calls = tuple(
         draw(
-            st.builds(ToolCall, id=st.just(f"c{number}"), name=TEXT, arguments=OBJECTS)
+            st.builds(ToolCall, id=st.just(f"c{number}"), name=TEXT, arguments=JSON_OBJECTS)
             | st.builds(ToolCall, id=st.just(f"c{number}"), name=TEXT, parse_error=TEXT, raw=st.none() | TEXT)
         )
         for number in range(draw(st.integers(0, 2)))
@@ -73,7 +43,7 @@ def completions(draw: st.DrawFn) -> Completion:
         reasoning=draw(st.none() | TEXT),
         tool_calls=calls,
         finish_reason=draw(st.sampled_from(["stop", "length", "tool_calls"])),
-        usage=draw(USAGES),
+        usage=draw(usages()),
         model=draw(TEXT),
         token_ids=None if tokens is None else tuple(token for token, _ in tokens),
         logprobs=None if tokens is None else tuple(logprob for _, logprob in tokens),
@@ -87,7 +57,7 @@ def own(draw: st.DrawFn) -> Trajectory:
     steps: list[Step] = []
     for index in range(draw(st.integers(0, 3))):
         completion = draw(completions())
-        seen = tuple(draw(OBSERVATIONS) for _ in completion.tool_calls)
+        seen = tuple(draw(observations()) for _ in completion.tool_calls)
         steps.append(
             Step(
                 index=index,
@@ -110,7 +80,7 @@ def own(draw: st.DrawFn) -> Trajectory:
             messages.append(Message(role="user", content=draw(TEXT)))
     return trajectory(
         draw(st.text(min_size=1, max_size=10)),
-        tools=draw(st.lists(st.builds(ToolSchema, name=TEXT, description=TEXT, parameters=OBJECTS), max_size=2)),
+        tools=draw(st.lists(st.builds(ToolSchema, name=TEXT, description=TEXT, parameters=JSON_OBJECTS), max_size=2)),
         messages=tuple(messages),
         steps=tuple(steps),
         stop=draw(st.sampled_from(StopReason)),
@@ -120,7 +90,7 @@ def own(draw: st.DrawFn) -> Trajectory:
         errors=tuple(draw(st.lists(TEXT, max_size=2))),
         tampering=tuple(draw(st.lists(TEXT, max_size=2))),
         branch=draw(st.none() | st.builds(BranchPoint, parent=TEXT, step=st.integers(0, 5))),
-        usage=draw(USAGES),
+        usage=draw(usages()),
         provenance=Provenance(
             gumshoe=draw(TEXT),
             python="3",
