@@ -18,18 +18,10 @@ from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.data.store import RunFolder, read_failures, read_state, read_trajectories
 from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.errors import GumshoeError
-from gumshoe.records import Completion, PolicyInfo, Provenance, StopReason, TaskRef, Trajectory
+from gumshoe.records import Completion
+from support.collect.small_trajectories import trajectory
 
-TRAJECTORY = Trajectory(
-    id="a#0.1",
-    task=TaskRef(id="a", hash="0" * 64, source="made", regime="debug"),
-    policy=PolicyInfo(kind="scripted", agent="debug"),
-    tools=(),
-    messages=(),
-    steps=(),
-    stop=StopReason.STEP_LIMIT,
-    provenance=Provenance(gumshoe="0", python="3", sandbox="local"),
-).model_dump_json()
+TRAJECTORY = trajectory("a#0.1").model_dump_json()
 FAILURE = json.dumps({"id": "a#0.1", "kind": "SandboxError", "message": "it broke", "at": "2026-01-01T00:00:00Z"})
 IDENTITY = {"id": "a#0.1", "seed": 1}
 JOURNAL = "\n".join(

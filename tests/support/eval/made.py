@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from gumshoe.collect.episode.spec import task_ref
 from gumshoe.eval.arms.arm import PackSource, Solver
 from gumshoe.eval.checks import Checks
 from gumshoe.records import (
@@ -21,16 +22,15 @@ from gumshoe.records import (
     Observation,
     Oracle,
     PolicyInfo,
-    Provenance,
     Step,
     StopReason,
     Task,
-    TaskRef,
     ToolCall,
     Trajectory,
     Usage,
     WorkspaceSpec,
 )
+from support.collect.small_trajectories import trajectory
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 SOURCE = """\
@@ -141,17 +141,15 @@ def make_trajectory(
     tokens: int = 0,
 ) -> Trajectory:
     task = task or make_task()
-    return Trajectory(
-        id=name,
-        task=TaskRef(id=task.id, hash=task.hash, source=task.source, regime=task.regime, tags=task.tags),
+    return trajectory(
+        name,
+        task=task_ref(task),
         policy=PolicyInfo(kind="made"),
-        tools=(),
         messages=(Message(role="user", content="go"),),
         steps=tuple(steps),
         stop=StopReason.STEP_LIMIT if pack is None else StopReason.REPORTED,
         context_pack=pack,
         usage=Usage(prompt_tokens=tokens),
-        provenance=Provenance(gumshoe="0", python="3", sandbox="none"),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.episode.spec import task_ref
 from gumshoe.records import (
     Check,
     Completion,
@@ -25,7 +26,6 @@ from gumshoe.records import (
     StopProbe,
     StopReason,
     Task,
-    TaskRef,
     ToolCall,
     ToolSchema,
     Trajectory,
@@ -219,7 +219,7 @@ def make_trajectory(
     ended = StopReason.REPORTED if pack is not None else StopReason.SUBMITTED
     return Trajectory(
         id=f"{task.id}#0.{number:04d}{policy}",
-        task=TaskRef(id=task.id, hash=task.hash, source=task.source, regime=task.regime, tags=task.tags),
+        task=task_ref(task),
         policy=PolicyInfo(kind=policy, model="models/tiny", agent="debug"),
         tools=TOOLS,
         messages=tuple(messages),
