@@ -1,4 +1,4 @@
-"""What `gumshoe grade` reads, refuses and completes, before anything is run. How it grades: test_grading_parity."""
+"""What `gumshoe grade` reads, refuses and completes, before anything is run. How it grades: test_verifier_parity."""
 
 from __future__ import annotations
 

@@ -86,11 +86,6 @@ class Driver:
         """What each command answers."""
         return [result["output"] for result in self.do(*lines)["results"]]
 
-    def where(self, reply: dict[str, Any]) -> tuple[str, str, int, str]:
-        """Reason, path, line and function of the stop in an answer."""
-        stop = reply["stop"]
-        return stop["reason"], stop["path"], stop["line"], stop["function"]
-
     @property
     def printed(self) -> str:
         """What the program has printed."""

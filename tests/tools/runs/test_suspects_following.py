@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from support.tools.spectrum_record import spectrum_of
+from support.tools.inside import program
 from support.tools.tool_bench import Bench
+
+
+def spectrum_of(python: str, project: Path, module: str) -> Any:
+    """What the script behind `suspects` writes of the tests of a module."""
+    request = project / "request.json"
+    request.write_text(json.dumps({"record": str(project / "lines.json")}))
+    argv = [python, *program("runs.suspects"), "--", "-m", "unittest", module]
+    environment = {**os.environ, "GUMSHOE_SUSPECTS": str(request)}
+    subprocess.run(argv, cwd=project, env=environment, check=False, capture_output=True, timeout=240)
+    return json.loads((project / "lines.json").read_text())
 
 
 def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Bench) -> None:
