@@ -10,51 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import trl
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
+from trl.chat_template_utils import qwen3_training_chat_template as template
+
+from support.train.tiny_model import byte_level_tokenizer, small_qwen3
 
 __all__ = ["TOOLS", "make_micro_model"]
 
 TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
 GOOD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "arguments": {"path": "a.py"}}\n</tool_call>'
 BAD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "argum\n</tool_call>'
-
-
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    template = (Path(trl.__file__).parent / "chat_templates" / "qwen3_training.jinja").read_text()
-    trainer = trainers.BpeTrainer(vocab_size=900, initial_alphabet=alphabet, show_progress=False)
-    core.train_from_iterator(
-        [template.replace("\\n", " ").replace('\\"', '"'), json.dumps(TOOLS), GOOD, BAD] * 2, trainer
-    )
-    core.add_special_tokens([AddedToken(f"<|{name}|>", special=True) for name in ("im_start", "im_end", "endoftext")])
-    marks = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
-    core.add_tokens([AddedToken(mark, special=False, normalized=False) for mark in marks])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token="<|im_end|>", pad_token="<|endoftext|>")
-    tokenizer.chat_template = template
-    return tokenizer
-
-
-def make_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
-    torch.manual_seed(0)
-    ends: dict[str, Any] = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    return Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=len(tokenizer),
-            hidden_size=64,
-            intermediate_size=128,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            head_dim=32,
-            max_position_embeddings=4096,
-            **ends,
-        )
-    )
 
 
 def train(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerFast) -> None:
@@ -82,8 +47,9 @@ def make_micro_model(folder: Path) -> None:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        tokenizer = make_tokenizer()
-        model = make_model(tokenizer)
+        texts = [template.replace("\\n", " ").replace('\\"', '"'), json.dumps(TOOLS), GOOD, BAD] * 2
+        tokenizer = byte_level_tokenizer(texts, template, vocab=909)
+        model = small_qwen3(tokenizer, hidden=64, feed_forward=128, head=32)
         train(model, tokenizer)
     finally:
         torch.set_num_threads(threads)

@@ -12,7 +12,7 @@ from typing import Any
 
 from support.train.training_rows import row
 
-__all__ = ["make_tiny_model", "make_tiny_tokenizer", "tiny_model"]
+__all__ = ["byte_level_tokenizer", "make_tiny_model", "make_tiny_tokenizer", "small_qwen3", "tiny_model"]
 
 END_OF_TURN, END_OF_TEXT = "<|im_end|>", "<|endoftext|>"
 TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -20,12 +20,20 @@ TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<
 
 def make_tiny_tokenizer(rows: Iterable[Mapping[str, Any]], *, vocab: int = 1024) -> Any:
     """Byte-level BPE trained on the rows, with a template that has tools."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
     from trl.chat_template_utils import qwen3_instruct_2507_chat_template as template
 
     plain = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()), chat_template=template)
     texts = [plain.apply_chat_template(row["messages"], tools=row.get("tools") or None, tokenize=False) for row in rows]
+    return byte_level_tokenizer(map(str, texts), template, vocab=vocab)
+
+
+def byte_level_tokenizer(texts: Iterable[str], template: str, *, vocab: int) -> Any:
+    """Byte-level BPE of `vocab` tokens trained on the texts, with the marks of Qwen3."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
     core = Tokenizer(models.BPE())
     core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     core.decoder = decoders.ByteLevel()
@@ -34,29 +42,28 @@ def make_tiny_tokenizer(rows: Iterable[Mapping[str, Any]], *, vocab: int = 1024)
     trainer = trainers.BpeTrainer(
         vocab_size=vocab - len(TAGS), special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    core.train_from_iterator(map(str, texts), trainer)
+    core.train_from_iterator(texts, trainer)
     core.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
     return PreTrainedTokenizerFast(
         tokenizer_object=core, eos_token=END_OF_TURN, pad_token=END_OF_TEXT, chat_template=template
     )
 
 
-def make_tiny_model(out: Path, *, seed: int = 0) -> Path:
-    """Writes a model folder for the conversations of the tests, and returns it."""
+def small_qwen3(tokenizer: Any, *, hidden: int, feed_forward: int, head: int) -> Any:
+    """A Qwen3 of two layers and random weights: its sizes are those of the states, the feed-forward part and a head."""
     import torch
-    from transformers import GenerationConfig, Qwen3Config, Qwen3ForCausalLM, set_seed
+    from transformers import Qwen3Config, Qwen3ForCausalLM, set_seed
 
-    tokenizer = make_tiny_tokenizer([row(number) for number in range(6)])
-    set_seed(seed)
-    model = Qwen3ForCausalLM(
+    set_seed(0)
+    return Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
-            hidden_size=80,
-            intermediate_size=32,
+            hidden_size=hidden,
+            intermediate_size=feed_forward,
             num_hidden_layers=2,
             num_attention_heads=2,
             num_key_value_heads=2,
-            head_dim=16,
+            head_dim=head,
             max_position_embeddings=8192,
             tie_word_embeddings=False,
             bos_token_id=None,
@@ -65,6 +72,14 @@ def make_tiny_model(out: Path, *, seed: int = 0) -> Path:
             dtype=torch.float32,
         )
     )
+
+
+def make_tiny_model(out: Path) -> Path:
+    """Writes a model folder for the conversations of the tests, and returns it."""
+    from transformers import GenerationConfig
+
+    tokenizer = make_tiny_tokenizer([row(number) for number in range(6)])
+    model = small_qwen3(tokenizer, hidden=80, feed_forward=32, head=16)
     ends = [tokenizer.eos_token_id, tokenizer.pad_token_id]
     model.generation_config = GenerationConfig(do_sample=False, eos_token_id=ends, pad_token_id=tokenizer.pad_token_id)
     model.save_pretrained(str(out))
