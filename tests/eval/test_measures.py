@@ -1,32 +1,149 @@
-"""Conduct, calibration, cost and pass@k: by hand, and what must hold for all of them."""
+"""From scored episodes to measures: means, groups, paired comparisons, calibration, pass@k, and what a repair costs."""
 
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.eval.records import Result
-from gumshoe.eval.results.measures import calibration_of, calls_by_tool, measures, per_resolved
+from gumshoe.errors import ConfigError
+from gumshoe.eval.records import ALL, Result
+from gumshoe.eval.results.measures import (
+    calibration_of,
+    calls_by_tool,
+    compare,
+    compare_all,
+    groups_of,
+    measures,
+    per_resolved,
+)
 from gumshoe.eval.results.stats import pass_at, ratio_estimate
+from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.calibration import expected_error, reliability
-from gumshoe.eval.scorers.conduct import Conduct
-from gumshoe.records import Trajectory
-from support.eval.made import make_oracle
+from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scoring import score_trajectory
+from gumshoe.records import Oracle, Score, StopReason, Trajectory
+from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
 
-def conduct(trajectory: Trajectory, name: str) -> float | None:
-    return Conduct(name).score(trajectory, make_oracle()).value
+def result(
+    arm: str,
+    task: str,
+    value: float | None = None,
+    *,
+    split: str = "heldout_bugs",
+    sample: int = 0,
+    **scores: float | None,
+) -> Result:
+    """A result with these scores, or with `value` as its only one, the recall of lines."""
+    return Result(
+        arm=arm,
+        task_id=task,
+        sample=sample,
+        split=split,
+        trajectory=f"{task}#{sample}",
+        stop=StopReason.REPORTED,
+        scores=scores or {"line_recall": value},
+    )
 
 
-# --- conduct ------------------------------------------------------------------------------------------------------
+RESULTS = st.lists(
+    st.builds(
+        lambda task, value, split: result("a", f"t{task}", value, split=split),
+        st.integers(0, 9),
+        st.none() | st.sampled_from([0.0, 1.0]) | st.floats(0, 1),
+        st.sampled_from(["heldout_bugs", "heldout_projects", ALL]),
+    ),
+    min_size=1,
+    max_size=25,
+)
 
 
-# --- calibration --------------------------------------------------------------------------------------------------
+def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
+    task = make_task()
+    trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
+    trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
+    made = score_trajectory("arm", trajectory, make_oracle(), make_scorers(Sources([task])), sample=2)
+    assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
+    assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
+    assert Result.model_validate_json(made.model_dump_json()) == made
+
+
+def test_a_metric_that_fails_is_named() -> None:
+    class Bare:
+        name = "bare"
+
+        def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+            return cast("Score", 0.5)
+
+    class Broken:
+        name = "broken"
+
+        def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
+            raise ZeroDivisionError(trajectory.id)
+
+    episode, oracle = make_trajectory(), make_oracle()
+    with pytest.raises(ConfigError, match="metric 'bare' must return a Score, not float"):
+        score_trajectory("arm", episode, oracle, [Bare()])
+    with pytest.raises(ZeroDivisionError) as caught:
+        score_trajectory("arm", episode, oracle, [Broken()])
+    assert caught.value.__notes__ == [f"in the metric broken, on episode {episode.id} of task {episode.task.id}"]
+
+
+def test_means_by_hand() -> None:
+    """Two samples of one task weigh as one task; what was not measured does not count."""
+    rows = [result("a", "t1", 1.0), result("a", "t1", 0.0, sample=1), result("a", "t2", None), result("a", "t3", 0.1)]
+    measured = measures(rows, seed=0, resamples=200)
+    line = measured[ALL]["line_recall"]
+    assert (line.value, line.count) == (pytest.approx(0.3), 2)
+    assert measured[ALL]["grounding"].value is None
+    assert measured["heldout_bugs"] == measured[ALL]
+
+
+@given(rows=RESULTS)
+def test_measures_stay_within_bounds_and_do_not_mind_the_order(rows: list[Result]) -> None:
+    measured = measures(rows, seed=0, resamples=100)
+    assert list(measured) == groups_of(rows)
+    for group in measured.values():
+        one = group["line_recall"]
+        if one.value is not None and one.low is not None and one.high is not None:
+            assert 0 <= one.low <= one.value <= one.high <= 1
+    shuffled = random.Random(1).sample(rows, len(rows))
+    again = measures(shuffled, seed=0, resamples=100)
+    for group, metrics in measured.items():
+        assert again[group]["line_recall"].count == metrics["line_recall"].count
+        assert again[group]["line_recall"].value == pytest.approx(metrics["line_recall"].value)
+
+
+def test_a_comparison_by_hand() -> None:
+    """Four shared tasks: better on two, worse on none; the fifth and sixth are not shared."""
+    before = [result("base", f"t{number}", value) for number, value in enumerate([0.0, 0.0, 1.0, 0.0, 1.0])]
+    after = [result("arm", f"t{number}", value) for number, value in enumerate([1.0, 1.0, 1.0, 0.0])]
+    after.append(result("arm", "t9", 1.0))
+    found = compare(after, before, ALL, "line_recall", seed=0, resamples=500)
+    assert found is not None
+    assert (found.difference.value, found.difference.count) == (0.5, 4)
+    assert (found.better, found.worse, found.mcnemar_p) == (2, 0, 0.5)
+
+
+def test_comparisons_of_shares_have_no_mcnemar_test_and_none_without_shared_tasks() -> None:
+    found = compare([result("a", "t", 0.5)], [result("b", "t", 0.25)], ALL, "line_recall", seed=0, resamples=100)
+    assert found is not None
+    assert (found.mcnemar_p, found.difference.value) == (None, 0.25)
+    assert compare([result("a", "t", 0.5)], [result("b", "u", 0.2)], ALL, "line_recall", seed=0, resamples=100) is None
+
+
+def test_every_arm_is_compared_with_the_baseline() -> None:
+    by_arm = {"b": [result("b", "t", 0.0)], "a": [result("a", "t", 1.0)], "empty": []}
+    found = compare_all(by_arm, "b", seed=0, resamples=100)
+    assert {(one.arm, one.baseline, one.group) for one in found} == {("a", "b", ALL), ("a", "b", "heldout_bugs")}
+    assert compare_all(by_arm, "empty", seed=0, resamples=100) == ()
+    assert compare_all({}, "none", seed=0, resamples=100) == ()
 
 
 def test_a_reliability_curve_by_hand() -> None:
@@ -37,9 +154,6 @@ def test_a_reliability_curve_by_hand() -> None:
     assert [point.right for point in curve] == [0.5, 1.0, 0.5]
     assert expected_error(curve) == pytest.approx((2 * 0.375 + 1 * 0.5 + 2 * 0.45) / 5)
     assert expected_error(reliability([])) is None
-
-
-# --- pass@k, and what a repaired bug has cost ---------------------------------------------------------------------
 
 
 @given(count=st.integers(1, 7), data=st.data())
@@ -72,19 +186,15 @@ def test_a_ratio_without_bound_says_so() -> None:
     assert (ours.value, ours.high) == (6.0, None)
 
 
-def a_result(task: str, sample: int = 0, **scores: float | None) -> Result:
-    return Result(arm="a", task_id=task, sample=sample, split="all", trajectory="x", stop=None, scores=scores)
-
-
 def value_of(results: Sequence[Result], name: str) -> float | None:
     return per_resolved(results, seed=0, resamples=100)["all"][name].value
 
 
 def test_what_a_repaired_bug_has_cost_counts_the_failures_too() -> None:
     results = [
-        a_result("1", solved=1.0, tokens=100.0, solver_tokens=10.0),
-        a_result("2", solved=0.0, tokens=300.0, solver_tokens=None),
-        a_result("3", solved=None, tokens=999.0, solver_tokens=999.0),
+        result("a", "1", solved=1.0, tokens=100.0, solver_tokens=10.0),
+        result("a", "2", solved=0.0, tokens=300.0, solver_tokens=None),
+        result("a", "3", solved=None, tokens=999.0, solver_tokens=999.0),
     ]
     assert (value_of(results, "tokens"), value_of(results, "solver_tokens")) == (400.0, 10.0)
     assert value_of(results, "total_tokens") == 410.0
@@ -92,8 +202,8 @@ def test_what_a_repaired_bug_has_cost_counts_the_failures_too() -> None:
 
 
 def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
-    results = [a_result("1", sample, solved=float(sample == 0)) for sample in range(3)]
-    results += [a_result("2", sample, solved=0.0) for sample in range(2)]
+    results = [result("a", "1", sample=sample, solved=float(sample == 0)) for sample in range(3)]
+    results += [result("a", "2", sample=sample, solved=0.0) for sample in range(2)]
     found = measures(results, seed=0, resamples=100)["all"]
     assert found["solved"].value == pytest.approx((1 / 3 + 0) / 2)
     assert found["pass@2"].value == pytest.approx((pass_at(3, 1, 2) + 0) / 2)
@@ -101,8 +211,8 @@ def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
 
 
 def test_tools_and_calibration_of_an_arm_by_hand() -> None:
-    one = a_result("1", confidence=0.9, top1_hit=1.0).model_copy(update={"tools": {"view": 2}})
-    other = a_result("2", confidence=0.9, top1_hit=0.0).model_copy(update={"tools": {"pdb": 1}})
+    one = result("a", "1", confidence=0.9, top1_hit=1.0).model_copy(update={"tools": {"view": 2}})
+    other = result("a", "2", confidence=0.9, top1_hit=0.0).model_copy(update={"tools": {"pdb": 1}})
     assert calls_by_tool([one, other]) == {"pdb": 0.5, "view": 1.0}
-    (point,) = calibration_of([one, other, a_result("3", confidence=None)])
+    (point,) = calibration_of([one, other, result("a", "3", confidence=None)])
     assert (point.confidence, point.right, point.count) == (pytest.approx(0.9), 0.5, 2)
