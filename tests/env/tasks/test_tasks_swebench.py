@@ -130,7 +130,6 @@ def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
     refused("no file .*gone.jsonl", path=tmp_path / "gone.jsonl")
     refused("is a folder", path=tmp_path)
-    refused("no regime 'both'", path=written(tmp_path, CLASSIC), regime="both")
     (tmp_path / "bad.jsonl").write_text("{oops\n")
     refused("bad.jsonl line 1: not JSON", path=tmp_path / "bad.jsonl")
     (tmp_path / "bad.parquet").write_text("no parquet")
