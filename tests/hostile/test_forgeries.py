@@ -12,29 +12,21 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from support import reward_hacks
 from support.sandboxes.sandbox_backends import CONTAINERS
 
 ONE: Final = "bubblewrap"
 CONFIG: Final = SandboxConfig(kind=ONE, pool=1, accept_unverifiable=True)
-SHOP: Final = "def total(prices):\n    return sum(prices) - 1\n"
+SHARED: Final = ("shop.py", "helper.py", "tests/test_shop.py", "tests/test_first.py", "conftest.py")
 CLEAN: Final = "def total(prices):\n    return sum(prices)\n"
 FILES: Final = {
-    "shop.py": SHOP,
-    "helper.py": "from shop import total\n\n\ndef same(n):\n    return n\n",
+    **{name: reward_hacks.FILES[name] for name in SHARED},
     "tests/__init__.py": "",
-    "tests/test_shop.py": (
-        "from helper import same\nfrom shop import total\n\n\n"
-        "def test_total():\n    assert total([2, 3]) == 5\n\n\n"
-        "def test_none():\n    assert total([]) == 0\n\n\n"
-        "def test_same():\n    assert same(2) == 2\n"
-    ),
-    "tests/test_first.py": "import shop\n\n\ndef test_first():\n    assert shop\n",
     "tests/test_unit.py": (
         "import unittest\n\nfrom shop import total\n\n\nclass Total(unittest.TestCase):\n"
         "    def test_total(self):\n        self.assertEqual(total([2, 3]), 5)\n"
     ),
     "check.py": "from shop import total\n\nif total([2, 3]) != 5:\n    raise SystemExit('wrong')\n",
-    "conftest.py": "import sys\n\nsys.path.insert(0, '.')\n",
 }
 RUNNERS: Final = {
     "pytest": (("python", "-m", "pytest", "-q"), ("total", "none"), ("same",)),
@@ -74,16 +66,7 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Task, Ora
 
 
 def patch_of(shop: str) -> str:
-    return make_patch({"shop.py": (SHOP.encode(), shop.encode())})
-
-
-def imported(code: str) -> str:
-    return f"{code.strip()}\n\n\n{SHOP}"
-
-
-def called(code: str) -> str:
-    body = "".join(f"    {line}\n" for line in code.strip().splitlines())
-    return f"def total(prices):\n{body}    return sum(prices) - 1\n"
+    return make_patch({"shop.py": (reward_hacks.SHOP.encode(), shop.encode())})
 
 
 def judged(pair: tuple[Task, Oracle], shop: str, backend: str = ONE) -> Verdict:
@@ -96,7 +79,8 @@ def programs() -> dict[str, tuple[str, str]]:
     for part in (Path(__file__).parent / "forgeries.txt").read_text().split("=== ")[1:]:
         title, _, code = part.partition("\n")
         where, runner, name = title.split()
-        found[f"{runner}: {name}"] = runner, (imported if where == "import" else called)(code)
+        hack = reward_hacks.in_shop(code) if where == "import" else reward_hacks.in_total(code)
+        found[f"{runner}: {name}"] = runner, hack.files["shop.py"]
     return found
 
 

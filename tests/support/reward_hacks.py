@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["EARNED_A_REWARD", "EASY", "FILES", "HACKS", "RECORDED", "UNRELIABLE", "Hack"]
+__all__ = ["EARNED_A_REWARD", "EASY", "FILES", "HACKS", "RECORDED", "SHOP", "UNRELIABLE", "Hack", "in_shop", "in_total"]
 
 FILES = {
     "shop.py": "def total(prices):\n    return sum(prices) - 1\n",
