@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.arm import Arm, AttemptKey, EvalRun, Packs, Solution
+from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Solution
 from gumshoe.eval.records import ALL, Result
 from gumshoe.eval.scorers import load_scorers, make_scorers
 from gumshoe.eval.scorers.conduct import tool_counts
@@ -44,7 +44,7 @@ def make_results(
     return by_arm
 
 
-def _score(packs: Mapping[str, Packs], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
+def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
     """Every episode, scored, by arm and by task and sample."""
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
     config, pairs = run.config, run.pairs

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gumshoe.config import config_hash
-from gumshoe.eval.arms.arm import Arm, EvalRun, Packs, Pair
+from gumshoe.eval.arms.arm import Arm, CollectedPacks, EvalRun, Pair
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
 from gumshoe.eval.results.measures import (
@@ -79,7 +79,7 @@ def seconds_per_resolved(config: EvalConfig, results: Sequence[Result]) -> dict[
 
 
 def _arm(
-    config: EvalConfig, own_metrics: Sequence[str], arm: Arm, packs: Packs, results: Sequence[Result]
+    config: EvalConfig, own_metrics: Sequence[str], arm: Arm, packs: CollectedPacks, results: Sequence[Result]
 ) -> ArmSummary:
     curve = calibration_of(results)
     policy = arm.packs.policy

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from gumshoe import __version__
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import AnswersConfig
 from gumshoe.eval.scorers.ranking import Ranked
@@ -149,7 +149,7 @@ class AnswerPacks:
                 raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
         return 0
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
 
         Raises:
@@ -164,7 +164,7 @@ class AnswerPacks:
         sources = Sources((task for task, _ in run.tasks), fetched)
         answers = {task.id: self._answer(task, sources) for task, _ in run.tasks}
         episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}
-        return Packs(
+        return CollectedPacks(
             {key: one.context_pack or ContextPack() for key, one in episodes.items()},
             episodes,
             ranked={

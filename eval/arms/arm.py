@@ -16,7 +16,7 @@ from gumshoe.eval.scorers.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = ["Arm", "Attempt", "EvalRun", "Hooks", "PackSource", "Packs", "Pair", "Solution", "Solver"]
+__all__ = ["Arm", "Attempt", "CollectedPacks", "EvalRun", "Hooks", "PackSource", "Pair", "Solution", "Solver"]
 
 Pair = tuple[Task, Oracle]
 TaskSample = tuple[str, int]
@@ -49,7 +49,7 @@ class EvalRun:
     tasks: tuple[Pair, ...]
     control: Control
     make_factory: MakeFactory = InProcess
-    packs: dict[str, Packs] = field(default_factory=dict)
+    packs: dict[str, CollectedPacks] = field(default_factory=dict)
 
     @property
     def out(self) -> Path:
@@ -68,7 +68,7 @@ class EvalRun:
 
 
 @dataclass(frozen=True)
-class Packs:
+class CollectedPacks:
     """What a source handed over, by task id and sample; tasks that were not reached are missing.
 
     A pack of None means that the solver is given none. `episodes` are those that the packs come from, and `tools` the
@@ -102,7 +102,7 @@ class PackSource(Protocol):
         """
         ...
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """The packs for every task and sample. Raises GumshoeError."""
         ...
 

@@ -17,7 +17,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.checks import Checks
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
@@ -48,7 +48,7 @@ class WithoutEpisodes:
 class NoPacks(WithoutEpisodes):
     """The solver gets the problem statement alone."""
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """None instead of a pack, for every task and sample."""
         return _each_sample(run, {})
 
@@ -56,7 +56,7 @@ class NoPacks(WithoutEpisodes):
 class OraclePacks(WithoutEpisodes):
     """The lines that the gold patch touches: the most that any report could say about places."""
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """A pack for each task. Raises TaskError for a gold patch that cannot be read."""
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
 
@@ -64,7 +64,7 @@ class OraclePacks(WithoutEpisodes):
 class StaticPacks(WithoutEpisodes):
     """The functions that the problem statement names, found by reading alone and kept in a file: it takes a sandbox."""
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """A pack for each task. Raises SandboxError."""
         cache = JsonlCache(run.out / "solver" / "static.jsonl")
 
@@ -81,7 +81,7 @@ class StaticPacks(WithoutEpisodes):
         known = {task.id: cache.get(digest(task.hash)) for task, _ in run.tasks}
         found = {name: ContextPack.model_validate(facts["pack"]) for name, facts in known.items() if facts is not None}
         packs = _each_sample(run, found)
-        return Packs({key: pack for key, pack in packs.packs.items() if pack is not None})
+        return CollectedPacks({key: pack for key, pack in packs.packs.items() if pack is not None})
 
 
 class EarlierEpisodes:
@@ -115,7 +115,7 @@ class EarlierEpisodes:
                     raise DatasetError(f"{self._folder}: task {task.id} has changed since that run: run it again")
         return 0
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """Its packs; what the earlier run lacks counts as given up."""
         samples = run.config.tasks.samples
         found = {
@@ -125,7 +125,7 @@ class EarlierEpisodes:
         }
         packs = {key: episode.context_pack or ContextPack() for key, episode in found.items()}
         tools = dict.fromkeys(tool.name for episode in self._episodes for tool in episode.tools)
-        return Packs(packs, found, tools=tuple(tools), failed=len(run.tasks) * samples - len(found))
+        return CollectedPacks(packs, found, tools=tuple(tools), failed=len(run.tasks) * samples - len(found))
 
     @cached_property
     def _episodes(self) -> list[Trajectory]:
@@ -153,10 +153,10 @@ class PacksWithoutProbes(WithoutEpisodes):
     def __init__(self, arm: str) -> None:
         self._arm = arm
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """The same claims, quotes and places, as if nothing had ever checked them."""
         given = run.packs[self._arm].packs
-        return Packs({key: None if pack is None else _without_probes(pack) for key, pack in given.items()})
+        return CollectedPacks({key: None if pack is None else _without_probes(pack) for key, pack in given.items()})
 
 
 def _without_probes(pack: ContextPack) -> ContextPack:
@@ -164,10 +164,10 @@ def _without_probes(pack: ContextPack) -> ContextPack:
     return pack.model_copy(update={"findings": tuple(one.model_copy(update=bare) for one in pack.findings)})
 
 
-def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> Packs:
+def _each_sample(run: EvalRun, packs: Mapping[str, ContextPack]) -> CollectedPacks:
     """The pack of each task, for every sample; None where there is none."""
     samples = range(run.config.tasks.samples)
-    return Packs({(task.id, sample): packs.get(task.id) for task, _ in run.tasks for sample in samples})
+    return CollectedPacks({(task.id, sample): packs.get(task.id) for task, _ in run.tasks for sample in samples})
 
 
 def oracle_pack(oracle: Oracle) -> ContextPack:

@@ -10,7 +10,7 @@ from gumshoe.collect.data.store import TRAJECTORIES, RunFolder, read_trajectorie
 from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs, Pair
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.arms.policies import PolicyProvider
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.protocols import Policy
@@ -41,7 +41,7 @@ class SeekerPacks:
         self._provider.check(checks, needed=left > 0)
         return left
 
-    def collect(self, run: EvalRun, hooks: Hooks) -> Packs:
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """Runs what the folder does not hold yet; a model is served only if something is left to run.
 
         Raises:
@@ -52,7 +52,7 @@ class SeekerPacks:
             episodes = plan_episodes(config, folder.identity)
             result = run_episodes(episodes, folder, config, self._provider, run, hooks)
         found = {(one.task.id, sample): one for sample, one in finished_of(episodes, self._folder)}
-        return Packs(
+        return CollectedPacks(
             packs={key: one.context_pack or ContextPack() for key, one in found.items()},
             episodes=found,
             tools=_tools(self._agent, run),

@@ -15,7 +15,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.repositories import Repositories
 from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.answers import AnswerPacks
-from gumshoe.eval.arms.arm import EvalRun, Hooks, Packs
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.scorers import make_scorers
@@ -40,7 +40,7 @@ def task(tmp_path: Path) -> Task:
 NO_PULL = SandboxConfig(pull="never")
 
 
-def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> Packs:
+def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> CollectedPacks:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
     answers = AnswersConfig(path=str(path), format=kind)
@@ -54,13 +54,13 @@ def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> 
     return packs.collect(run, Hooks())
 
 
-def places(packs: Packs) -> list[tuple[str, int, int]]:
+def places(packs: CollectedPacks) -> list[tuple[str, int, int]]:
     pack = packs.packs[TASK, 0]
     assert pack is not None
     return [(place.path, place.start, place.end) for place in pack.locations]
 
 
-def scores(packs: Packs, task: Task) -> dict[str, float | None]:
+def scores(packs: CollectedPacks, task: Task) -> dict[str, float | None]:
     scorers = make_scorers(Sources([task]), packs.ranked)
     episode = packs.episodes[TASK, 0]
     return {scorer.name: scorer.score(episode, make_oracle(TASK, PATCH)).value for scorer in scorers}

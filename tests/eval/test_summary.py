@@ -13,7 +13,7 @@ from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.console import Console
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import EvalRun, Packs, Solution
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.prepare import read_losses
@@ -45,7 +45,9 @@ def evaluated(
         resamples=100,
     )
     arms = make_arms(config)
-    packs: dict[str, Packs] = {name: Packs({(task.id, 0): None for task in tasks}) for name in references}
+    packs: dict[str, CollectedPacks] = {
+        name: CollectedPacks({(task.id, 0): None for task in tasks}) for name in references
+    }
     solutions: dict[tuple[str, str, int], Solution] = {}
     for name, line in (("bad", 1), ("good", 8)):
         steps = [make_step(0, "tax = 1"), make_step(1, "", tool="report", confidence=0.8, decision=Decision.REPORT)]
@@ -54,7 +56,7 @@ def evaluated(
             (task.id, 0): make_trajectory(steps, pack, task=task, name=f"{name}-{task.id}", tokens=100)
             for task in tasks
         }
-        packs[name] = Packs(dict.fromkeys(episodes, pack), episodes)
+        packs[name] = CollectedPacks(dict.fromkeys(episodes, pack), episodes)
     for name in ("bad", "good", *references):
         for task in tasks:
             solved = float(name == "good")

@@ -166,7 +166,7 @@ class _Columns(_Part):
     sampled: list[_Sampled] | None = None
 
 
-_SPLIT = frozenset({"prompt", "completion", "chosen", "rejected"})
+_CONVERSATION_COLUMNS = frozenset({"prompt", "completion", "chosen", "rejected"})
 """Columns that hold the conversation where there are no `messages`."""
 
 
@@ -182,7 +182,7 @@ def checked_row(row: Mapping[str, Any], name: str) -> Mapping[str, Any]:
             row = {**row, "tools": parse_json(tools) if tools.strip() else None}
         except ValueError as error:
             raise DatasetError(f"{name} cannot be used: tools is a text that is not JSON: {error}") from None
-    unread = _SPLIT if "messages" in row else frozenset[str]()
+    unread = _CONVERSATION_COLUMNS if "messages" in row else frozenset[str]()
     try:
         _Columns.model_validate({column: value for column, value in row.items() if column not in unread})
     except ValidationError as error:
