@@ -21,8 +21,8 @@ from gumshoe.commands.demo import Stage, StageFailed, run_stage, stages
 from gumshoe.commands.demo_outcome import show_outcome
 from gumshoe.config import Config, load_config
 from gumshoe.console import Console
-from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import WARM_SETTINGS
+from support.shop_tasks import make_taskset
 
 ROOT = Path(__file__).parents[1]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -68,7 +68,7 @@ def test_on_a_terminal_a_stage_has_one_line(tmp_path: Path):
 
 def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     """The teacher plays the model's part."""
-    make_taskset(tmp_path / "tasks", 2)
+    make_taskset(tmp_path / "tasks", 2, runner="pytest")
     config = yaml.safe_load((DEMO / "eval.yaml").read_text(encoding="utf-8"))
     config["arms"][0] = {"name": "trained", "label": "teacher", "policy": {"kind": "vary"}}
     del config["training_log"]

@@ -10,8 +10,8 @@ import yaml
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.config import validate
-from support.collect.small_tasks import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
+from support.shop_tasks import make_taskset
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
-from support.collect.small_tasks import make_task
 from support.provider_server import Handler, chat, provider
 from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import make_task
 
 Make = Callable[..., CollectConfig]
 SEEK, EDIT = Decision.SEEK, Decision.EDIT

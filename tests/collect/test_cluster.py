@@ -18,8 +18,8 @@ from gumshoe.collect.run.cluster import Host
 from gumshoe.errors import SandboxError
 from gumshoe.records import StopReason, ToolCall
 from support.collect.ray_cluster import two_nodes
-from support.collect.small_tasks import make_task
 from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import make_task
 
 Make = Callable[..., Path]
 TASKS = 4

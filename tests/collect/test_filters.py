@@ -30,8 +30,8 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
-from support.collect.small_tasks import make_taskset
 from support.collect.small_trajectories import trajectory
+from support.shop_tasks import make_taskset
 
 REWRITE = (ToolSchema(name="rewrite", description="", parameters={}),)
 

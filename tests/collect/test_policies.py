@@ -21,7 +21,7 @@ from gumshoe.collect.policy_config import (
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas
-from support.collect.small_tasks import CLEAN, make_task
+from support.shop_tasks import CLEAN, make_task
 
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")

@@ -32,8 +32,8 @@ from gumshoe.records import (
     Usage,
 )
 from gumshoe.tools.calls.parsing import render_text_calls
-from support.collect.small_tasks import make_task
 from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import make_task
 
 FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
 

@@ -45,7 +45,7 @@ def test_every_trajectory_comes_back(one: Trajectory, tmp_path_factory: pytest.T
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two real episodes."""
     from gumshoe.config import validate
-    from support.collect.small_tasks import make_taskset
+    from support.shop_tasks import make_taskset
 
     folder = tmp_path_factory.mktemp("run")
     made = {

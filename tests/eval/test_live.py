@@ -10,8 +10,8 @@ import pytest
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.live import LiveArena, LiveEpisode, open_arena
-from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
+from support.shop_tasks import make_taskset
 
 REPORT = {
     "locations": [{"path": "shop.py", "start": 3, "end": 3}],
@@ -24,7 +24,7 @@ REPORT = {
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> LiveArena:
-    tasks = make_taskset(tmp_path_factory.mktemp("live") / "tasks", 2)
+    tasks = make_taskset(tmp_path_factory.mktemp("live") / "tasks", 2, runner="pytest")
     live: dict[str, Any] = {"tasks": {"source": str(tasks), "shuffle": True}, "limits": {"steps": 4}}
     return open_arena({**live, "sandbox": LOCAL_SETTINGS})
 
@@ -75,7 +75,7 @@ def play_turns(episode: LiveEpisode, *turns: str) -> list[dict[str, Any]]:
 
 
 def test_tasks_without_an_answer_are_refused(tmp_path: Path) -> None:
-    tasks = make_taskset(tmp_path / "tasks", 1)
+    tasks = make_taskset(tmp_path / "tasks", 1, runner="pytest")
     oracle = json.loads((tasks / "oracles.jsonl").read_text())
     (tasks / "oracles.jsonl").write_text(json.dumps({**oracle, "gold_patch": ""}) + "\n")
     with pytest.raises(ConfigError, match="no task that comes with its answer"):

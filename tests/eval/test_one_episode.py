@@ -17,8 +17,8 @@ from gumshoe.eval.live import LiveEpisode, episode_scores, open_arena
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.train.episodes import GeneratedTurn, Request, play
 from support.eval.explorers import serving
-from support.eval.held_out import make_taskset
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
+from support.shop_tasks import make_taskset
 
 WEIGHTS = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
 LIMITS = {"steps": 5, "calls": 6}
@@ -88,7 +88,7 @@ class Evaluated:
 
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_taskset(tmp_path_factory.mktemp("tasks") / "shop", len(POLICIES))
+    return make_taskset(tmp_path_factory.mktemp("tasks") / "shop", len(POLICIES), runner="pytest")
 
 
 @pytest.fixture(scope="module")

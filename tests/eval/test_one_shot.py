@@ -16,9 +16,9 @@ from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
-from support.eval.held_out import make_pair, make_taskset
 from support.eval.made import make_pack
 from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import make_task
 
 
 class Remembering(ScriptedPolicy):
@@ -32,7 +32,7 @@ class Remembering(ScriptedPolicy):
 
 
 def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path) -> None:
-    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    task, oracle = make_task(tmp_path / "repo", 0, runner="pytest")
     pack = make_pack(("shop.py", 3, 3), ("test_shop.py", 8, 9))
     shown = looks(pack)
     assert len(shown) == 2
@@ -51,7 +51,7 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
 
 
 def test_the_text_of_a_pack_may_come_from_another_template(tmp_path: Path) -> None:
-    task, _ = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    task, _ = make_task(tmp_path / "repo", 0, runner="pytest")
     pack = make_pack(("shop.py", 3, 3))
     told = with_pack(task, pack, "Look at {{ pack.locations[0].path }}.").problem_statement
     assert told == f"{task.problem_statement.strip()}\n\nLook at shop.py."
@@ -61,7 +61,7 @@ def test_the_text_of_a_pack_may_come_from_another_template(tmp_path: Path) -> No
 
 
 def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
-    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    task, oracle = make_task(tmp_path / "repo", 0, runner="pytest")
     answer = "```python\n# shop.py:3\n        total = total - 10\n```"
     solver = Remembering([Completion(text=answer)])
     spec = EpisodeSpec(limited(task, None), oracle)
@@ -71,7 +71,7 @@ def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
 
 
 def test_a_change_that_helped_is_shown_as_code(tmp_path: Path) -> None:
-    task, oracle = make_pair(make_taskset(tmp_path / "set", 1) / "repo", 0)
+    task, oracle = make_task(tmp_path / "repo", 0, runner="pytest")
     probe = WhatIfProbe(path="shop.py", line=3, do="replace total = total - 10", effect="1 test now passes: test_total")
     helped = Finding(claim="it helps", step=0, quote="", probe=probe, check=Check(status="confirmed", telling=True))
     not_run = helped.model_copy(update={"check": None})

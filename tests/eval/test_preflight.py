@@ -19,8 +19,8 @@ from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.policies import endpoints_of_policy
 from gumshoe.eval.checks import Checks, Endpoint, check_disk, check_endpoint
 from support.eval.explorers import Models, serving
-from support.eval.held_out import make_taskset
 from support.eval.made import write_eval_config
+from support.shop_tasks import make_taskset
 
 ROW = {
     "instance_id": "django__django-1",
@@ -73,7 +73,7 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
 def test_what_is_finished_is_scored_again_without_its_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = str(make_taskset(tmp_path / "shop", 1))
+    source = str(make_taskset(tmp_path / "shop", 1, runner="pytest"))
     with serving(Models({}, [])) as url:
         path = write_config(tmp_path, source, [model_arm(url)], limits={"steps": 1})
         assert main(["eval", str(path)]) == 0

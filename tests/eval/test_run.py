@@ -27,8 +27,8 @@ from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import evaluate
 from gumshoe.eval.prepare import choose_tasks
 from gumshoe.eval.records import Result
-from support.eval.held_out import make_taskset
 from support.eval.made import write_eval_config
+from support.shop_tasks import make_taskset
 
 HEURISTICS = [
     {"name": "traceback", "policy": {"kind": "traceback"}, "baseline": True},
@@ -38,7 +38,7 @@ HEURISTICS = [
 
 @pytest.fixture(scope="session")
 def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_taskset(tmp_path_factory.mktemp("tasks") / "shop", 9)
+    return make_taskset(tmp_path_factory.mktemp("tasks") / "shop", 9, runner="pytest")
 
 
 def write_config(folder: Path, source: Path, arms: list[dict[str, Any]], **more: Any) -> Path:

@@ -20,9 +20,9 @@ from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grading.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
-from support.eval.held_out import CLEAN, make_pair
 from support.eval.made import check_part, make_oracle, make_pack
 from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import PLAIN, make_task
 
 TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
 
@@ -30,10 +30,9 @@ TESTS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
     """A subtraction turned into an addition, which one change mends."""
-    (tmp_path / "shop.py").write_text(CLEAN)
+    task, oracle = make_task(tmp_path, 0, runner="pytest")
     (tmp_path / "test_shop.py").write_text(TESTS)
-    task, oracle = make_pair(tmp_path, 0)
-    wrong = CLEAN.replace("total - 10", "total + 10")
+    wrong = PLAIN.replace("total - 10", "total + 10")
     workspace = task.workspace.model_copy(update={"overlay": {"shop.py": wrong}})
     patch = oracle.gold_patch.replace("total - 11", "total + 10")
     statement = "A discount is wrong: discount() adds."
@@ -56,7 +55,7 @@ def test_the_right_line_lets_it_repair_the_bug(workspace: Workspace, pair: tuple
     assert "-        total = total + 10" in outcome.patch
     assert outcome.tests == "1 test passes"
     assert workspace.patch() == ""
-    workspace.write_text("shop.py", CLEAN)
+    workspace.write_text("shop.py", PLAIN)
     assert workspace.run_tests().passed
 
 

@@ -13,7 +13,7 @@ class Varied:
     """Looks, looks again, changes the discount by an amount that its seed chooses, and submits.
 
     Args:
-        task: one of `small_tasks`.
+        task: one of `shop_tasks`.
         seed: chooses the amount; ten is right.
         shell: begins with a variable of the shell, which its last look prints.
         fails_in: the amount that it cannot change to.
