@@ -8,7 +8,7 @@
 
 One in twenty of the model's answers is junk and one in twenty episodes is hostile: `--junk 0 --hostile 0` for none.
 
-The figures go to FOLDER/soak.json. It exits with 0 if everything held, 1 if something did not, 3 if there is more to
+The figures go to FOLDER/result.json. It exits with 0 if everything held, 1 if something did not, 3 if there is more to
 do.
 """
 
