@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,6 @@ FILES = {
     "pkg/core.py": "NAME = 'core'\nprint(NAME)\n",
     "test_app.py": "from app import double\n\n\ndef test_double():\n    assert double(2) == 4\n",
 }
-
-OpenSandbox = Callable[..., WardenSandbox]
 
 
 @pytest.fixture(scope="session")
