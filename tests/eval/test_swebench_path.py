@@ -189,15 +189,6 @@ def test_tokens_and_money_of_a_resolved_task(out: Path) -> None:
     assert timing["perfect"]["all"]["total_seconds"]["value"] > 0
 
 
-def test_the_confidence_is_held_against_the_truth(out: Path) -> None:
-    """The middling seeker says 0.9 where it is right and 0.6 where it is not."""
-    middling = arms_of(out)["middling"]
-    points = [(one["confidence"], one["right"], one["count"]) for one in middling["calibration"]]
-    assert points == [(pytest.approx(0.6), 0.0, 2), (pytest.approx(0.9), 1.0, 2)]
-    assert middling["calibration_error"] == pytest.approx((0.6 + 0.1) / 2)
-    assert middling["groups"]["all"]["brier"]["value"] == pytest.approx((0.36 + 0.01) / 2)
-
-
 def test_a_harness_that_fails_leaves_the_results_whole(
     image: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
