@@ -14,8 +14,7 @@ from gumshoe.train.rows.render import Renderer
 from gumshoe.train.run import TrainResult
 from gumshoe.train.sft import SftOutcome, train
 from support.shared import make_once
-from support.train.micro_config import make_config
-from support.train.tiny_model import tiny_model
+from support.train.tiny_model import make_config, tiny_model
 from support.train.training_rows import row, write_dataset
 
 

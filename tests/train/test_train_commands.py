@@ -25,7 +25,7 @@ from gumshoe.train.run import TrainResult
 from gumshoe.train.sft import SftOutcome, train
 from gumshoe.train.trainer import trackers
 from support.train.counted_arena import ARENA, CountedArena, config
-from support.train.micro_config import make_config
+from support.train.tiny_model import make_config
 from support.train.training_rows import conversation, row, write_dataset
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}

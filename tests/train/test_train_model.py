@@ -15,8 +15,7 @@ from gumshoe.eval.serve.model_folder import check_model_folder
 from gumshoe.train.model import load_tokenizer, load_weights, read_template, training_template, unpack
 from gumshoe.train.rows.render import Renderer, spans
 from gumshoe.train.sft import train
-from support.train.micro_config import make_config
-from support.train.tiny_model import make_tiny_tokenizer, tiny_model
+from support.train.tiny_model import make_config, make_tiny_tokenizer, tiny_model
 from support.train.training_rows import TOOLS, conversation, row
 
 HALF = "half of what is there"

@@ -11,7 +11,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.errors import DatasetError
 from gumshoe.train.rows.dataset import conversations, load_rows
-from support.train.micro_config import make_config
+from support.train.tiny_model import make_config
 from support.train.training_rows import TOOLS, conversation, row, write_dataset
 
 ASKED = {"role": "user", "content": "Look."}

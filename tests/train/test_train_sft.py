@@ -19,7 +19,7 @@ from gumshoe.train.config import LiveSection, TrainConfig
 from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
 from gumshoe.train.run import TrainResult
 from gumshoe.train.sft import SftOutcome, indistinguishable_tokens, train
-from support.train.micro_config import make_config
+from support.train.tiny_model import make_config
 from support.train.training_rows import TOOLS, conversation
 
 HERE = f"{__name__}:make_episodes"

@@ -1,4 +1,4 @@
-"""A model of two small layers with random weights, and a tokenizer of its own: trains in seconds, knows nothing."""
+"""A model of two small layers with random weights, its tokenizer and a config: trains in seconds, knows nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gumshoe.train.config import TrainConfig
 from support.train.training_rows import row
 
-__all__ = ["byte_level_tokenizer", "make_tiny_model", "make_tiny_tokenizer", "small_qwen3", "tiny_model"]
+__all__ = ["byte_level_tokenizer", "make_config", "make_tiny_model", "make_tiny_tokenizer", "small_qwen3", "tiny_model"]
 
 END_OF_TURN, END_OF_TEXT = "<|im_end|>", "<|endoftext|>"
 TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
@@ -93,3 +94,19 @@ def tiny_model() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="tiny-model-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return make_tiny_model(folder)
+
+
+def make_config(dataset: Path, out: Path, **changes: object) -> TrainConfig:
+    """A config of a few steps with a tiny model."""
+    base: dict[str, object] = {
+        "out": str(out),
+        "dataset": str(dataset),
+        "model": str(tiny_model()),
+        "max_length": 1024,
+        "max_steps": 4,
+        "batch": 2,
+        "learning_rate": 1e-2,
+        "log_every": 1,
+        "device": "cpu",
+    }
+    return TrainConfig.model_validate({**base, **changes})
