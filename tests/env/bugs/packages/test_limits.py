@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -31,7 +32,10 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def config(package: Path, tmp_path: Path) -> HarvestConfig:
+def config(package: Path, tmp_path: Path, cache: Path) -> HarvestConfig:
+    """A harvest of the package without what an earlier one has cached, its environment apart."""
+    for stage in ("baseline", "bugs", "verdicts"):
+        shutil.rmtree(cache / "harvest" / stage, ignore_errors=True)
     return HarvestConfig(sources=(str(package),), out=str(tmp_path / "set"), per_package=13, difficulty=False)
 
 
