@@ -6,6 +6,7 @@ The local sandbox does not isolate and is not in this suite.
 from __future__ import annotations
 
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -113,8 +114,10 @@ def test_the_files_of_the_host_are_not_there(cell: WardenSandbox, tmp_path: Path
 
 def test_the_network_is_not_there(cell: WardenSandbox) -> None:
     with socket.create_server(("0.0.0.0", 0)) as server:
-        port = server.getsockname()[1]
-        address = socket.gethostbyname(socket.gethostname())
+        port, address = server.getsockname()[1], "127.0.0.1"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route, suppress(OSError):
+            route.connect(("192.0.2.1", 9))  # Nothing is sent; the machine's own address is chosen.
+            address = route.getsockname()[0]
         code = (
             "import socket, sys\n"
             f"for host in ('127.0.0.1', {address!r}, '1.1.1.1', '169.254.169.254'):\n"
