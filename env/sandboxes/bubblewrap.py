@@ -37,6 +37,7 @@ from gumshoe.env.sandboxes.backend import (
 from gumshoe.env.sandboxes.host.bwrap import (
     SYSTEM_FOLDERS,
     file_in_memory,
+    filtered_calls,
     find_bwrap,
     guest_user,
     namespace_options,
@@ -45,7 +46,6 @@ from gumshoe.env.sandboxes.host.bwrap import (
 )
 from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
-from gumshoe.env.sandboxes.host.seccomp import filter_program
 
 __all__ = ["BubblewrapBackend"]
 
@@ -88,12 +88,9 @@ class BubblewrapBackend(ChildProcess):
             # and for killed hosts.
             options = [find_bwrap().path, *namespace_options(self.layout.user is not None), "--as-pid-1"]
             options += self._mounts(accounts)
-            inherited = list(accounts.values())
-            filter_of_calls = filter_program()
-            if filter_of_calls is not None:
-                inherited.append(open_files.enter_context(file_in_memory(filter_of_calls)))
-                options += ["--seccomp", str(inherited[-1])]
-            command = [*options, "--chdir", "/", "--", *argv]
+            filtering, filters = open_files.enter_context(filtered_calls())
+            inherited = [*accounts.values(), *filters]
+            command = [*options, *filtering, "--chdir", "/", "--", *argv]
             return with_own_session_keyring(lambda: self.start(command, self.layout.environment, inherited))
 
     def _mounts(self, accounts: Mapping[str, int]) -> Iterator[str]:

@@ -5,9 +5,12 @@ Django's go by the first line of their docstrings, sympy's by the names of their
 
 from __future__ import annotations
 
+import stat
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-__all__ = ["BROKEN", "BUGGY", "CLEAN", "RUNNERS", "SYMPY_TESTS"]
+__all__ = ["BROKEN", "BUGGY", "CLEAN", "RUNNERS", "SYMPY_TESTS", "write_buggy"]
 
 BUGGY = b"def total(prices):\n    return sum(prices) - 1\n\n\ndef same(n):\n    return n\n"
 CLEAN = BUGGY.replace(b" - 1", b"")
@@ -167,3 +170,12 @@ RUNNERS: dict[str, Any] = {
         ("test_same",),
     ),
 }
+
+
+def write_buggy(folder: Path, files: Mapping[str, str]) -> None:
+    """Writes the files of a project, and the shop with its bug; all of them can be executed."""
+    for name, text in {**files, "shop.py": BUGGY.decode()}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)

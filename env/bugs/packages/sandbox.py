@@ -37,14 +37,13 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.inside import programs as sandbox_programs
 from gumshoe.env.sandboxes.host.bwrap import (
     SYSTEM_FOLDERS,
-    file_in_memory,
+    filtered_calls,
     find_bwrap,
     guest_user,
     namespace_options,
     parents,
     system_mounts,
 )
-from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
 __all__ = ["UV", "BuildResult", "BuildSandbox", "IndexSettings"]
@@ -151,22 +150,21 @@ class BuildSandbox:
         with (
             tempfile.TemporaryDirectory(prefix="gumshoe-build-") as name,
             tempfile.TemporaryFile() as output,
-            file_in_memory(filter_program() or b"") as calls,
+            filtered_calls() as (filtering, filters),
         ):
             programs = Path(name)
             programs.chmod(0o755)
             self._prepare(programs)
-            seccomp = ["--seccomp", str(calls)] if filter_program() is not None else []
             if self._as_root:
                 self._own(self._user)
             try:
                 process = subprocess.Popen(
-                    [*self._bwrap(programs, sealed), *seccomp, "--chdir", cwd, "--", *self._launch(argv)],
+                    [*self._bwrap(programs, sealed), *filtering, "--chdir", cwd, "--", *self._launch(argv)],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     env=self._environment(env or {}),
-                    pass_fds=[calls],
+                    pass_fds=filters,
                     start_new_session=True,
                 )
                 problem = self._wait(process, timeout, limit)

@@ -170,11 +170,12 @@ def _short(text):
 def pytest_configure(config):
     """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
     path = os.environ.get("GUMSHOE_OUTCOMES")
-    if path:
-        # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
-        config.option.maxfail = 0
-        config.option.stepwise = False
-    if path and not config.pluginmanager.hasplugin("dsession"):
+    if not path:
+        return
+    # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
+    config.option.maxfail = 0
+    config.option.stepwise = False
+    if not config.pluginmanager.hasplugin("dsession"):
         config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
         only = os.environ.get("GUMSHOE_ONLY")
         if only:

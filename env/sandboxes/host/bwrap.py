@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "bubblewrap_unavailable_reason",
     "explain_refusal",
     "file_in_memory",
+    "filtered_calls",
     "find_bwrap",
     "guest_user",
     "namespace_options",
@@ -125,6 +127,19 @@ def file_in_memory(data: bytes) -> Generator[int]:
         yield file
     finally:
         os.close(file)
+
+
+@contextmanager
+def filtered_calls() -> Generator[tuple[list[str], list[int]]]:
+    """The option that has system calls filtered, and the file that bwrap inherits for it; neither on a processor for
+    which there is no filter.
+    """
+    program = filter_program()
+    if program is None:
+        yield [], []
+        return
+    with file_in_memory(program) as file:
+        yield ["--seccomp", str(file)], [file]
 
 
 @functools.cache

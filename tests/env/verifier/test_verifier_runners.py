@@ -5,7 +5,6 @@ The official parser reads the same output: where it sees a test pass, so does th
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +15,7 @@ from swebench.harness.log_parsers import python as official
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verifier, verify
 from gumshoe.records import Oracle, Task, WorkspaceSpec
-from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS
+from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS, write_buggy
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -32,11 +31,7 @@ PARSERS = cast(
 @pytest.fixture(params=RUNNERS)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Oracle]:
     files, entrypoint, failing, passing = RUNNERS[request.param]
-    for name, text in {**files, "shop.py": BUGGY.decode()}.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    write_buggy(tmp_path, files)
     task = Task(
         id="shop",
         source="test",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
-from support.runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS
+from support.runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS, write_buggy
 from support.tools.tool_bench import Bench
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -41,11 +40,7 @@ def opened(tmp_path: Path) -> Any:
 
     def begin(name: str, calls: int | None = None) -> Bench:
         files, entrypoint, failing, passing = PROJECTS[name]
-        for path, text in {**files, "shop.py": BUGGY.decode()}.items():
-            place = tmp_path / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
-            place.chmod(place.stat().st_mode | stat.S_IXUSR)
+        write_buggy(tmp_path, files)
         task = Task(
             id="shop",
             source="test",
