@@ -67,6 +67,8 @@ class Checkpoints:
             raise CommandError("no checkpoints on this system: {}".format(error)) from None
         self.addresses[name] = address
         message, children = None, []
+        # Before the fork: afterwards the program may run on and end before this process gets to it.
+        self._register(_getpid())
         self.forking = True
         while True:
             child = _fork()
@@ -98,7 +100,6 @@ class Checkpoints:
         """Waits in the checkpoint. Returns what a restoring process sent. When the program ends, this process exits the
         same way, unless the checkpoint is held: then it returns nothing.
         """
-        self._register(_getpid())
         woken, waker = os.pipe()
         os.set_blocking(waker, False)
         handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGCHLD)}
