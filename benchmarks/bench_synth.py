@@ -107,7 +107,7 @@ def judge_plain(project: Project, candidate: Candidate, config: SynthConfig) -> 
     )
     with open_sandbox(task, config.sandbox, trusted=True) as sandbox:
         run = Workspace(task, sandbox).run_tests()
-    failing = sum(outcome.outcome in {"failed", "error"} for outcome in run.outcomes)
+    failing = sum(outcome.failed for outcome in run.outcomes)
     return int(not run.result.timed_out and 0 < failing < len(run.outcomes))
 
 

@@ -11,6 +11,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import DebugFrame, Edit, Observation
 from gumshoe.tools.base import BaseTool
+from gumshoe.tools.debugger.answers import Answer, Result
 from gumshoe.tools.debugger.breakpoints import BreakpointTable
 from gumshoe.tools.debugger.describe import describe_results, program_output
 from gumshoe.tools.debugger.session import DebugSession, Exchange
@@ -64,7 +65,7 @@ class Debug(BaseTool):
     def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
         """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
         deadline = time.monotonic() + workspace.task.limits.command_timeout_s
-        results: list[dict[str, Any]] = []
+        results: list[Result] = []
         while True:
             session = self._running(workspace)
             exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
@@ -73,16 +74,16 @@ class Debug(BaseTool):
                 if exchange.breakpoints is not None:
                     self._keep(workspace, exchange.breakpoints)
                 break
-            if answer["state"] == "stale":
-                self._notes += [f"restarted: {path} was changed" for path in answer["changed"]]
+            if answer.state == "stale":
+                self._notes += [f"restarted: {path} was changed" for path in answer.changed]
                 self._end()
                 continue
-            self._keep(workspace, answer["breakpoints"])
-            results += answer["results"]
-            answer["results"] = results
-            if answer["state"] != "restart":
+            self._keep(workspace, answer.table())
+            results += answer.results
+            answer.results = results
+            if answer.state != "restart":
                 break
-            lines = answer["rest"]
+            lines = answer.rest
             self._end()
         if session.ended:
             self._end()
@@ -94,7 +95,7 @@ class Debug(BaseTool):
             self._catch_up(workspace)
             self._session = DebugSession(workspace, self._table.items)
             assert self._session.start.answer is not None
-            self._keep(workspace, self._session.start.answer["breakpoints"])
+            self._keep(workspace, self._session.start.answer.table())
         return self._session
 
     def _keep(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
@@ -115,20 +116,20 @@ class Debug(BaseTool):
                 self._texts[path] = after
 
     def _observe(self, exchange: Exchange) -> Observation:
-        answer = exchange.answer or {"results": [], "state": "exited", "frames": [], "stop": None}
+        answer = exchange.answer or Answer(state="exited", breakpoints=[], results=[], frames=[])
         printed = program_output(exchange.output)
-        lines = [*self._notes, *describe_results(answer["results"]), *_ending(exchange, answer)]
+        lines = [*self._notes, *describe_results(answer.results), *_ending(exchange, answer)]
         self._notes = []
         if printed:
             lines += ["output:", printed]
         data = {
-            "state": answer["state"],
-            "results": [_without_source(result) for result in answer["results"]],
-            "stop": answer["stop"],
-            "frames": [DebugFrame.model_validate(frame).model_dump() for frame in answer["frames"]],
-            "index": answer.get("index"),
+            "state": answer.state,
+            "results": [_without_source(result) for result in answer.results],
+            "stop": None if answer.stop is None else answer.stop.data(),
+            "frames": [frame.model_dump() for frame in answer.frames],
+            "index": answer.index,
             "breakpoints": self._table.items,
-            "checkpoints": answer.get("checkpoints", []),
+            "checkpoints": answer.checkpoints,
             "program_output": printed,
             "exit_code": exchange.exit_code,
             "timed_out": exchange.timed_out,
@@ -197,11 +198,9 @@ class Debug(BaseTool):
             session.close()
 
 
-def _without_source(result: dict[str, Any]) -> dict[str, Any]:
+def _without_source(result: Result) -> dict[str, Any]:
     """A command's result as it is kept: the source around each of many stops says nothing new."""
-    if not result.get("stop"):
-        return result
-    return {**result, "stop": {key: value for key, value in result["stop"].items() if key != "source"}}
+    return result.data() if result.stop is None else {**result.data(), "stop": result.stop.data(without="source")}
 
 
 def _text(workspace: Workspace, path: str) -> str:
@@ -212,13 +211,13 @@ def _text(workspace: Workspace, path: str) -> str:
         return ""
 
 
-def _ending(exchange: Exchange, answer: dict[str, Any]) -> list[str]:
+def _ending(exchange: Exchange, answer: Answer) -> list[str]:
     """How the exchange ended, where that is not plain from the stop."""
     lines: list[str] = []
     if exchange.killed:
         lines.append("timed out, and could not be interrupted: the program was killed; breakpoints are kept")
     elif exchange.timed_out:
         lines.append("timed out: interrupted")
-    elif answer["state"] == "exited":
+    elif answer.state == "exited":
         lines.append(f"program ended with exit code {exchange.exit_code}")
     return lines

@@ -15,6 +15,7 @@ from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Lo
 from gumshoe.text import plural
 from gumshoe.tools.base import ConfirmTwice
 from gumshoe.tools.calls.schema import list_schema, object_schema
+from gumshoe.tools.code.functions import innermost, spans
 from gumshoe.tools.eval import as_data, describe
 from gumshoe.tools.evidence.checks import check_findings, describe_place
 from gumshoe.tools.evidence.facts import all_facts
@@ -60,17 +61,24 @@ class _LocationArgument(BaseModel):
     path: str = Field(min_length=1)
     start: int = Field(ge=1)
     end: int | None = None
-    symbol: str | None = None
-    why: str | None = None
+    why: str = ""
 
-    def to_record(self) -> Location:
-        end = self.end if self.end is not None else self.start
-        return Location(path=self.path, start=self.start, end=end, symbol=self.symbol or None, why=self.why or "")
+    def to_record(self, workspace: Workspace) -> Location:
+        """The location, with the file that is meant and the function or class around its first line.
+
+        Raises ToolFailure where it ends before it begins.
+        """
+        end = self.start if self.end is None else self.end
+        if end < self.start:
+            raise ToolFailure("bad_arguments", f"location {self.path}: end is before start")
+        path = _meant(workspace, self.path)
+        symbol = _symbol(workspace, path, self.start)
+        return Location(path=path, start=self.start, end=end, symbol=symbol, why=self.why)
 
 
 _Locations = Annotated[
     list[_LocationArgument],
-    list_schema({"path": str, "start": int, "end": int}, optional={"symbol": str, "why": str}),
+    list_schema({"path": str, "start": int, "end": int}, optional={"why": str}),
 ]
 _Findings = Annotated[list[_FindingArgument], list_schema({"fact": int}, optional={"claim": str})]
 _RuledOut = Annotated[list[RuledOut], list_schema({"what": str, "why": str})]
@@ -110,10 +118,9 @@ class Report(ConfirmTwice):
         if not locations:
             raise ToolFailure("bad_arguments", f"locations is empty: give at least one. Usage: {self.signature.usage}")
         facts = all_facts(self.events.history) if findings else []
-        named = [self._location(location) for location in locations]
-        meant = {place.path: _meant(workspace, place.path) for place in named}
+        places = [location.to_record(workspace) for location in locations]
         pack = ContextPack(
-            locations=tuple(place.model_copy(update={"path": meant[place.path]}) for place in named),
+            locations=tuple(places),
             findings=tuple(finding.to_record(facts) for finding in findings or ()),
             failing_frame=failing_frame,
             ruled_out=tuple(ruled_out or ()),
@@ -127,7 +134,8 @@ class Report(ConfirmTwice):
         pack = self._checked(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
-        taken = [f"{path} taken as {file}" for path, file in meant.items() if path != file]
+        renamed = {given.path: place.path for given, place in zip(locations, places, strict=True)}
+        taken = [f"{path} taken as {file}" for path, file in renamed.items() if path != file]
         return self.observe("; ".join([_describe(pack), *taken]), data)
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
@@ -143,11 +151,6 @@ class Report(ConfirmTwice):
             self.send_back_once("contradicted", "\n".join([*wrong, again]))
         return pack.model_copy(update={"findings": findings})
 
-    def _location(self, location: _LocationArgument) -> Location:
-        if location.end is not None and location.end < location.start:
-            raise ToolFailure("bad_arguments", f"location {location.path}: end is before start")
-        return location.to_record()
-
 
 def _meant(workspace: Workspace, path: str) -> str:
     """The path, or where there is no such file the only one that is spelled almost the same.
@@ -162,6 +165,15 @@ def _meant(workspace: Workspace, path: str) -> str:
             near = difflib.get_close_matches(path, files, n=2, cutoff=NEAR)
             return near[0] if len(near) == 1 else path
     return path
+
+
+def _symbol(workspace: Workspace, path: str, line: int) -> str | None:
+    """The function or class around a line; None outside of any, and where the file cannot be parsed."""
+    try:
+        around = innermost(spans(workspace.read_text(path)) or (), line)
+    except ToolFailure:
+        return None
+    return None if around is None else around.name
 
 
 def _describe(pack: ContextPack) -> str:

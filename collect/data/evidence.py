@@ -167,7 +167,12 @@ def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str
     """
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json",
-        include={"locations", "hypothesis", "ruled_out", "failing_frame"},
+        include={
+            "locations": {"__all__": {"path", "start", "end", "why"}},  # The tool itself finds the symbol.
+            "hypothesis": True,
+            "ruled_out": True,
+            "failing_frame": True,
+        },
         exclude_defaults=True,
     )
     numbers = {(fact.step, fact.probe): fact.number for output in outputs for fact in output.facts}

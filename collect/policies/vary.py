@@ -16,7 +16,6 @@ from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
-from gumshoe.tools.code.functions import MODULE
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import helpful, stop_command
 from gumshoe.tools.whatif import Effect, effect_of
@@ -116,8 +115,7 @@ def _pack(
         hypothesis = _hypothesis(best, place)
     failing = [failure_fact(outputs, one) for one in failures(outputs)[:1]]
     found = [*(fact.finding("what fails") for fact in failing if fact), *found]
-    symbol = None if place["symbol"] == MODULE else place["symbol"]
-    location = Location(path=place["path"], start=place["start"], end=place["end"], symbol=symbol)
+    location = Location(path=place["path"], start=place["start"], end=place["end"])
     return ContextPack(locations=(location,), findings=tuple(found), hypothesis=hypothesis)
 
 

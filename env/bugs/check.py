@@ -147,7 +147,7 @@ def _read(workspace: Workspace, path: str) -> str:
 
 
 def _failed(run: TestRun) -> list[TestOutcome]:
-    return [outcome for outcome in run.outcomes if outcome.outcome in {"failed", "error"}]
+    return [outcome for outcome in run.outcomes if outcome.failed]
 
 
 def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from gumshoe.env.verifier.variants import TestDefinition, Variants
 from gumshoe.records import Oracle, TestOutcome, TestRun
@@ -104,8 +105,8 @@ def judge(run: TestRun, expected: Oracle, strict: Collection[str] = ()) -> Verdi
     seen = NamedOutcomes(run.outcomes)
     return Verdict(
         run=run,
-        failing_fail_to_pass=tuple(_failing(expected.fail_to_pass, seen, repaired=True, strict=strict)),
-        failing_pass_to_pass=tuple(_failing(expected.pass_to_pass, seen, repaired=False, strict=strict)),
+        failing_fail_to_pass=tuple(test for test in expected.fail_to_pass if _fails(test, seen, True, strict)),
+        failing_pass_to_pass=tuple(test for test in expected.pass_to_pass if _fails(test, seen, False, strict)),
         problems=tuple(_problems(run, expected)),
     )
 
@@ -116,41 +117,59 @@ def judge_variants(runs: Sequence[TestRun], variants: Variants, expected: Oracle
     A denial that no forged test supports is final only if the same tests fail in both variants. It might come from a
     test that was false and has left something behind for others.
     """
-    kept: dict[str, TestOutcome] = {}
     seen = [NamedOutcomes(run.outcomes) for run in runs]
-    failing: dict[bool, list[str]] = {True: [], False: []}
-    forged: list[str] = []
-    unproven: list[str] = []
-    everywhere = False
-    for tests, repaired in ((expected.fail_to_pass, True), (expected.pass_to_pass, False)):
-        for test in tests:
-            found = [variants.definitions[name] for name in variants.tests.get(test, ())]
-            must_pass = [number for number in (0, 1) if all(each.false_in != number for each in found)]
-            failed = [number for number in must_pass if any(_failing([test], seen[number], repaired, variants.strict))]
-            for number in must_pass:
-                kept.update((each.id, each) for each in seen[number].of(test) if number not in failed or not found)
-            if failed:
-                failing[repaired].append(test)
-            signs = {sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in found}
-            if Sign.FORGED in signs:
-                forged.append(test)
-            elif Sign.UNPROVEN in signs and not failed:
-                unproven.append(test)
-            everywhere = everywhere or (len(failed) == 2) or bool(failed and Sign.UNPROVEN in signs)
+    repaired = [_compare(test, seen, variants, repaired=True) for test in expected.fail_to_pass]
+    intact = [_compare(test, seen, variants, repaired=False) for test in expected.pass_to_pass]
+    forged = tuple(each.test for each in (*repaired, *intact) if each.sign is Sign.FORGED)
+    unproven = tuple(each.test for each in (*repaired, *intact) if each.sign is Sign.UNPROVEN and not each.failed_in)
     problems = [problem for run in runs for problem in _problems(run, expected)]
     if unproven:
         problems.append(f"{UNPROVEN}: {_shown(unproven)}")
+    # A test that is not varied is shown as in the first run, the others as in the run in which they must pass.
     outcomes = {one.id: one for run in reversed(runs) for one in run.outcomes}
+    outcomes.update((one.id, one) for each in (*repaired, *intact) for one in each.outcomes)
     verdict = Verdict(
-        run=runs[0].model_copy(update={"outcomes": tuple({**outcomes, **kept}.values())}),
-        failing_fail_to_pass=tuple(failing[True]),
-        failing_pass_to_pass=tuple(failing[False]),
+        run=runs[0].model_copy(update={"outcomes": tuple(outcomes.values())}),
+        failing_fail_to_pass=tuple(each.test for each in repaired if each.failed_in),
+        failing_pass_to_pass=tuple(each.test for each in intact if each.failed_in),
         problems=tuple(dict.fromkeys(problems)),
-        forged=tuple(forged),
+        forged=forged,
         unvaried=tuple(test for test in expected.fail_to_pass if not variants.tests.get(test)),
     )
     late = all(run.result.timed_out for run in runs)
-    return verdict, verdict.resolved or bool(forged) or late or everywhere
+    fails_in_both = any(each.fails_in_both for each in (*repaired, *intact))
+    return verdict, verdict.resolved or bool(forged) or late or fails_in_both
+
+
+class _Comparison(NamedTuple):
+    """What two variants show of one test.
+
+    Attributes:
+        test: its name.
+        failed_in: the variants in which it must pass and does not.
+        sign: the worst that it shows where it must fail.
+        outcomes: what to show of it: its outcomes where it must pass.
+    """
+
+    test: str
+    failed_in: tuple[int, ...]
+    sign: Sign
+    outcomes: tuple[TestOutcome, ...]
+
+    @property
+    def fails_in_both(self) -> bool:
+        """Whether it fails whatever it asks for, so that no false test can be the reason."""
+        return len(self.failed_in) == 2 or (bool(self.failed_in) and self.sign is Sign.UNPROVEN)
+
+
+def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, repaired: bool) -> _Comparison:
+    definitions = [variants.definitions[name] for name in variants.tests.get(test, ())]
+    must_pass = [number for number in (0, 1) if all(each.false_in != number for each in definitions)]
+    failed_in = tuple(number for number in must_pass if _fails(test, seen[number], repaired, variants.strict))
+    signs = (sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in definitions)
+    shown = must_pass if not definitions else [number for number in must_pass if number not in failed_in]
+    outcomes = tuple(one for number in shown for one in seen[number].of(test))
+    return _Comparison(test, failed_in, max(signs, default=Sign.PROVEN), outcomes)
 
 
 class Sign(IntEnum):
@@ -173,7 +192,7 @@ def sign_of(outcomes: Sequence[TestOutcome], definition: TestDefinition, *, repa
 def _sign_of(outcome: TestOutcome, definition: TestDefinition) -> Sign:
     if outcome.outcome == "passed":
         return Sign.FORGED
-    if outcome.outcome not in ("failed", "error"):
+    if not outcome.failed:
         return Sign.UNPROVEN
     lines = lines_in(outcome, definition.path)
     if not lines:
@@ -208,19 +227,18 @@ def known_tests(before: TestRun, task_id: str) -> Oracle:
 
     What fails there is to pass, a file that cannot be loaded stands for all of its tests, and what passes is to stay.
     """
-    failing = [one.id for one in before.outcomes if one.outcome in ("failed", "error")]
-    passing = [one.id for one in before.outcomes if one.outcome in ("passed", "xfailed")]
+    failing = [one.id for one in before.outcomes if one.failed]
+    passing = [one.id for one in before.outcomes if one.passed]
     return Oracle(task_id=task_id, gold_patch="", fail_to_pass=tuple(failing), pass_to_pass=tuple(passing))
 
 
-def _failing(tests: Iterable[str], seen: NamedOutcomes, repaired: bool, strict: Collection[str]) -> Iterable[str]:
-    for test in tests:
-        if PROGRESS.fullmatch(test):
-            continue
-        found = seen.of(test)
-        good = {"passed"} if repaired else {"passed", "skipped"} if test in strict else {"passed", "skipped", "xfailed"}
-        if not found or not all(one.outcome in good for one in found):
-            yield test
+def _fails(test: str, seen: NamedOutcomes, repaired: bool, strict: Collection[str]) -> bool:
+    """Whether a test is not as it should be: passing, if the patch has to repair it, or else not broken."""
+    if PROGRESS.fullmatch(test):
+        return False
+    outcomes = seen.of(test)
+    good = {"passed"} if repaired else {"passed", "skipped"} if test in strict else {"passed", "skipped", "xfailed"}
+    return not outcomes or any(one.outcome not in good for one in outcomes)
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -31,7 +31,6 @@ __all__ = ["Proof", "RepairedRuns", "find_falsifiable"]
 
 ROUNDS = 4
 KEPT = 8
-BAD = ("failed", "error")
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ def _is(path: Path, text: str | None) -> bool:
 
 
 def _is_sound(run: TestRun) -> bool:
-    return bool(run.outcomes) and not run.result.timed_out and not any(one.outcome in BAD for one in run.outcomes)
+    return bool(run.outcomes) and not run.result.timed_out and not any(one.failed for one in run.outcomes)
 
 
 def find_falsifiable(
@@ -218,14 +217,11 @@ def _proven(outcomes: Sequence[TestOutcome], definition: TestDefinition) -> tupl
     """The comparisons that were unequal to another value; None where the tests do not fail as they must."""
     if outcomes and sign_of(outcomes, definition, repaired=True) is Sign.PROVEN:
         return definition.comparisons
-    lines = [line for one in outcomes if one.outcome in ("failed", "error") for line in lines_in(one, definition.path)]
+    lines = [line for one in outcomes if one.failed for line in lines_in(one, definition.path)]
     good = tuple(
         number
         for number, place in zip(definition.comparisons, definition.asks_at, strict=True)
         if not any_within(lines, [place])
     )
-    return good if len(good) < len(definition.comparisons) and _all_fail(outcomes) else None
-
-
-def _all_fail(outcomes: Iterable[TestOutcome]) -> bool:
-    return all(one.outcome in ("failed", "error") for one in outcomes)
+    all_fail = all(one.failed for one in outcomes)
+    return good if len(good) < len(definition.comparisons) and all_fail else None

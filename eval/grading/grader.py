@@ -127,7 +127,7 @@ def describe_run(run: TestRun) -> str:
 
 
 def _failing(run: TestRun) -> list[str]:
-    return [one.id for one in run.outcomes if one.outcome in ("failed", "error")]
+    return [one.id for one in run.outcomes if one.failed]
 
 
 def _passing(run: TestRun) -> str:

@@ -93,7 +93,7 @@ def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
     turns = converse(TeacherPolicy(task, oracle, explore=0.0), SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)
     (call,) = turns[-1].tool_calls
     assert call.name == "report"
-    assert call.arguments["locations"] == [{"path": "shop.py", "start": 5, "end": 8, "symbol": "discount"}]
+    assert call.arguments["locations"] == [{"path": "shop.py", "start": 5, "end": 8}]
     assert call.arguments["findings"] == [
         {"fact": 1, "claim": "the program fails"},
         {"fact": 3, "claim": "value of total there"},

@@ -32,7 +32,7 @@ from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
 from gumshoe.tools.debugger.describe import describe_results, program_output
-from gumshoe.tools.debugger.session import read_answer, read_breakpoints
+from gumshoe.tools.debugger.answers import read_answer, read_breakpoints
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.scripts import read_outcomes
 from gumshoe.tools.runs.tracebacks import exception_text, printed_frames
@@ -187,8 +187,8 @@ def test_answers_of_the_debugger(message: Any) -> None:
             read_breakpoints(sent)
             answer = read_answer(sent)
             if answer is not None:
-                "\n".join(describe_results(answer["results"])).encode()
-                assert len(answer["breakpoints"]) <= 200
+                "\n".join(describe_results(answer.results)).encode()
+                assert len(answer.breakpoints) <= 200
 
 
 class OneReply:

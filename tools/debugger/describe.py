@@ -3,63 +3,63 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gumshoe.text import cut, cut_line, plain_text
+from gumshoe.tools.debugger.answers import Result, SourceLine, Stop
 
-__all__ = ["describe_results", "describe_stop", "program_output"]
+__all__ = ["describe_results", "program_output"]
 
 _OUTPUT_LIMIT = 600
 _LINE_LIMIT = 200
 _PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\]\s*)?")
 
 
-def describe_results(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What each command said, in order; only the last stop is shown with its source."""
-    stops = [index for index, result in enumerate(results) if result.get("stop")]
+def describe_results(results: Sequence[Result]) -> list[str]:
+    """What each command printed, in order; only the last stop is shown with its source."""
+    stops = [result.stop for result in results if result.stop is not None]
     lines: list[str] = []
-    for index, result in enumerate(results):
-        if result["output"]:
-            lines.append(str(result["output"]))
-        if result.get("stop"):
-            lines += describe_stop(result["stop"], brief=index != stops[-1])
+    for result in results:
+        if result.output:
+            lines.append(result.output)
+        if result.stop is not None:
+            lines += _describe_stop(result.stop, brief=result.stop is not stops[-1])
     return lines
 
 
-def describe_stop(stop: Mapping[str, Any], *, brief: bool = False) -> list[str]:
+def _describe_stop(stop: Stop, *, brief: bool) -> list[str]:
     """`> path:line in function (why)`, then the exception, the returned value, and the lines around."""
-    lines = [f"> {stop['path']}:{stop['line']} in {stop['function']}{_why(stop)}"]
-    if stop.get("note"):
-        lines.append(str(stop["note"]))
-    if stop.get("exception"):
-        lines.append(str(stop["exception"]))
-    if "value" in stop:
-        lines.append(f"returns {stop['value']}")
-    if not brief:
-        lines += _source(stop["source"], stop["line"])
-    return lines
+    lines = [f"> {stop.path}:{stop.line} in {stop.function}{_why(stop)}"]
+    lines += [str(text) for text in (stop.note, stop.exception) if text]
+    if stop.value is not None:
+        lines.append(f"returns {stop.value}")
+    return lines if brief else lines + _source(stop.source, stop.line)
 
 
-def _why(stop: Mapping[str, Any]) -> str:
-    reason = stop["reason"]
-    if reason in ("breakpoint", "raised"):
-        return f" ({'raised, ' if reason == 'raised' else ''}breakpoint {stop.get('breakpoint')})"
-    if reason == "post-mortem":
-        here = f"{stop['path']}::{stop['function']}"
-        return f" (post-mortem of {stop['test']})" if stop.get("test", here) != here else " (post-mortem)"
-    return "" if reason in ("step", "return", "frame") else f" ({reason})"
+def _why(stop: Stop) -> str:
+    match stop.reason:
+        case "breakpoint":
+            return f" (breakpoint {stop.breakpoint})"
+        case "raised":
+            return f" (raised, breakpoint {stop.breakpoint})"
+        case "post-mortem":
+            elsewhere = stop.test is not None and stop.test != f"{stop.path}::{stop.function}"
+            return f" (post-mortem of {stop.test})" if elsewhere else " (post-mortem)"
+        case "step" | "return" | "frame":
+            return ""
+        case _:
+            return f" ({stop.reason})"
 
 
-def _source(source: Sequence[Sequence[Any]], current: int) -> list[str]:
+def _source(source: Sequence[SourceLine], current: int) -> list[str]:
     shown = list(source)
-    while shown and shown[-1][0] != current and not str(shown[-1][1]).strip():
+    while shown and shown[-1][0] != current and not shown[-1][1].strip():
         shown.pop()
-    while shown and shown[0][0] != current and not str(shown[0][1]).strip():
+    while shown and shown[0][0] != current and not shown[0][1].strip():
         shown.pop(0)
     width = len(str(shown[-1][0])) if shown else 1
     return [
-        f"{'->' if number == current else '  '}{number:>{width}} {cut_line(str(text), _LINE_LIMIT)}".rstrip()
+        f"{'->' if number == current else '  '}{number:>{width}} {cut_line(text, _LINE_LIMIT)}".rstrip()
         for number, text in shown
     ]
 

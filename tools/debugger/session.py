@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from typing import Any
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
-from gumshoe.records import DebugFrame, SessionReply
+from gumshoe.records import SessionReply
+from gumshoe.tools.debugger.answers import Answer, read_answer, read_breakpoints
 from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, debug_argv
 
-__all__ = ["DebugSession", "Exchange", "read_answer", "read_breakpoints"]
+__all__ = ["DebugSession", "Exchange"]
 
-LONGEST = 1 << 20
-"""Characters of an answer; the debugger shortens whatever it shows."""
-MOST, MOST_BREAKPOINTS = 1000, 200
-Line = Annotated[int, Field(ge=0, lt=1 << 31)]
-SourceLine = tuple[Line, str]
 _GRACE_S = 5.0
 _START_TIMEOUT_S = 60.0
 
@@ -29,13 +22,13 @@ _START_TIMEOUT_S = 60.0
 class Exchange:
     """What came of one request. `answer` is None when the program ended or was killed before it could answer."""
 
-    answer: dict[str, Any] | None
+    answer: Answer | None
     output: str = ""
     timed_out: bool = False
     killed: bool = False
     exit_code: int | None = None
     breakpoints: list[dict[str, Any]] | None = None
-    """The table as it was told before the program went on."""
+    """The table that was announced before the program went on."""
 
 
 class DebugSession:
@@ -91,8 +84,9 @@ class DebugSession:
 
     @staticmethod
     def _succeeded(exchange: Exchange) -> bool:
-        answer = exchange.answer or {"state": "exited", "results": []}
-        return answer["state"] == "stopped" and not any(result.get("failed") for result in answer["results"])
+        answer = exchange.answer
+        stopped = answer is not None and answer.state == "stopped"
+        return stopped and not any(result.failed for result in answer.results)
 
     def _interrupt(self, exchange: Exchange) -> None:
         """Stops a program that runs too long where it is; one that does not stop is killed."""
@@ -115,8 +109,8 @@ class DebugSession:
         if reply.message is not None and type(reply.message.get("gone")) is int:
             reply = reply.model_copy(update={"message": None, "exit_code": reply.message["gone"]})
         answer = exchange.answer = None if reply.message is None else read_answer(reply.message)
-        exchange.exit_code = reply.exit_code if answer is None else answer["exit_code"]
-        self.ended = answer is None or answer["state"] == "exited"
+        exchange.exit_code = reply.exit_code if answer is None else answer.exit_code
+        self.ended = answer is None or answer.state == "exited"
         if answer is None and reply.message is not None:
             exchange.killed = True
             self.close()
@@ -126,74 +120,3 @@ class DebugSession:
         """Kills the program. Idempotent."""
         self.ended = True
         self._session.close()
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class _Stop(_Part):
-    path: str
-    line: Line
-    function: str
-    reason: str
-    source: list[Annotated[SourceLine, Field(strict=False)]] = Field(max_length=MOST)
-    breakpoint: JsonValue = None
-    test: str | None = None
-
-
-class _Result(_Part):
-    command: str
-    output: str
-    stop: _Stop | None = None
-
-
-class _Breakpoint(_Part):
-    number: Line
-    path: str
-    line: Line
-    condition: str | None = None
-    temporary: bool = False
-    ignore: Line = 0
-    enabled: bool = True
-
-
-class _Breakpoints(_Part):
-    breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
-
-
-class _Answer(_Breakpoints):
-    state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
-    results: list[_Result] = Field(max_length=MOST)
-    stop: _Stop | None = None
-    frames: list[DebugFrame] = Field(max_length=MOST)
-    index: Line | None = None
-    exit_code: int | None = None
-    checkpoints: list[str] = []
-    changed: list[str] = []
-    rest: list[str] = []
-
-
-def read_answer(message: Mapping[str, JsonValue]) -> dict[str, Any] | None:
-    """An answer as plain data; None where it is not one."""
-    return _read(_Answer, message)
-
-
-def read_breakpoints(message: Mapping[str, JsonValue]) -> list[dict[str, Any]] | None:
-    """The table of breakpoints in an announcement; None where there is none."""
-    found = _read(_Breakpoints, message)
-    return None if found is None else found["breakpoints"]
-
-
-def _read(kind: type[BaseModel], message: Mapping[str, JsonValue]) -> dict[str, Any] | None:
-    """The message as plain data, with the fields of its own that were left out, but not those of its parts."""
-    if len(json.dumps(message)) > LONGEST:
-        return None
-    try:
-        read = kind.model_validate(dict(message))
-    except ValidationError:
-        return None
-    missing: dict[str, Any] = {
-        name: getattr(read, name) for name in kind.model_fields if name not in read.model_fields_set
-    }
-    return {**missing, **read.model_dump(mode="json", exclude_unset=True)}
