@@ -9,7 +9,7 @@ from typing import Any
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import DebugFrame, Edit, Observation
+from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.debugger.answers import Answer, Result
 from gumshoe.tools.debugger.breakpoints import BreakpointTable
