@@ -83,4 +83,4 @@ exec setpriv --reuid "$user" --regid "$user" --init-groups \
   env -i "${variables[@]}" HOME="$(getent passwd "$user" | cut -d: -f6)" USER="$user" LANG=C.UTF-8 TERM="${TERM:-dumb}" \
   PATH=/usr/local/bin:/usr/bin:/bin bash /session
 ENTER
-unshare --mount --pid --fork --ipc --uts --propagation private bash "$work/enter" "$work" "$USER_NAME"
+unshare --mount --pid --fork --kill-child --ipc --uts --propagation private bash "$work/enter" "$work" "$USER_NAME"
