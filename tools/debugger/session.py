@@ -85,8 +85,7 @@ class DebugSession:
     @staticmethod
     def _succeeded(exchange: Exchange) -> bool:
         answer = exchange.answer
-        stopped = answer is not None and answer.state == "stopped"
-        return stopped and not any(result.failed for result in answer.results)
+        return answer is not None and answer.state == "stopped" and not any(each.failed for each in answer.results)
 
     def _interrupt(self, exchange: Exchange) -> None:
         """Stops a program that runs too long where it is; one that does not stop is killed."""
