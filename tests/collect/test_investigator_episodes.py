@@ -13,15 +13,14 @@ from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import form_belief
 from gumshoe.collect.policies.investigator.handover import pack_of
-from gumshoe.collect.policies.investigator.latest import in_words
+from gumshoe.collect.policies.investigator.latest import in_words, line_and_change
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.policy_config import InvestigatorConfig
-from gumshoe.eval.scorers.conduct import Grounding
+from gumshoe.eval.scorers.conduct import conduct_of
 from gumshoe.records import (
     DebugFrame,
     ExecResult,
     Observation,
-    Oracle,
     StopReason,
     Task,
     TestOutcome,
@@ -91,7 +90,7 @@ def test_it_finds_by_experiment_what_the_spectrum_cannot_tell(task: Task) -> Non
     assert last.confidence is not None
     assert last.confidence >= 0.7
     assert unseen(found) == []
-    assert Grounding().score(found, Oracle(task_id=task.id, gold_patch="")).value == 1.0
+    assert conduct_of(found)["grounding"] == 1.0
     assert all(step.rationale and step.confidence is not None for step in found.steps)
     calls = [call for step in found.steps for call in step.tool_calls]
     assert all(not observation.failure for step in found.steps for observation in step.observations)
@@ -134,3 +133,27 @@ def test_long_code_in_a_sentence_ends_with_a_whole_word() -> None:
     assert in_words(code) == f"`text = {'a' * 50} +` (and so on)"
     assert in_words("x" * 100) == f"`{'x' * 70}` (and so on)"
     assert in_words("x = 1") == "`x = 1`"
+
+
+@pytest.mark.parametrize(
+    ("line", "do", "shown"),
+    [
+        (
+            f"value = first(alpha, {'b' * 50}, gamma) + rest",
+            f"replace value = first(alpha, {'b' * 50}, delta) + rest",
+            (f"... `{'b' * 50}, gamma) + rest`", f"... `{'b' * 50}, delta) + rest`"),
+        ),
+        (
+            f"elif is_known(name) and {'x' * 9}.holds(one, other) and count > LIMIT_OF_ALL_NAMES:",
+            f"condition is_known(name) and {'x' * 9}.holds(one, other) and count >= LIMIT_OF_ALL_NAMES",
+            (
+                "... `holds(one, other) and count > LIMIT_OF_ALL_NAMES:`",
+                "... `holds(one, other) and count >= LIMIT_OF_ALL_NAMES`",
+            ),
+        ),
+        (f"x = {'a + ' * 30}b", "replace y = 1", (f"`x = {'a + ' * 16}a` (and so on)", "`y = 1`")),
+        ("if a:", "true", ("`if a:`", "`true`")),
+    ],
+)
+def test_long_code_and_its_change_are_cut_around_what_differs(line: str, do: str, shown: tuple[str, str]) -> None:
+    assert line_and_change(line, do) == shown

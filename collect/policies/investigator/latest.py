@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 
-__all__ = ["CODE", "LatestFindings", "changed_code", "in_words"]
+__all__ = ["CODE", "LatestFindings", "changed_code", "in_words", "line_and_change"]
 
 CODE = 70
 """The most characters of code that a sentence quotes."""
@@ -173,8 +174,37 @@ class LatestFindings:
 
 def changed_code(do: str) -> str:
     """What `whatif` puts in place of a line or a condition, in a sentence: code, or what it does."""
+    return in_words(_new_code(do) or do)
+
+
+def line_and_change(line: str, do: str) -> tuple[str, str]:
+    """A line and what `whatif` puts in its place, in a sentence; long code is cut around the first difference."""
+    code = _new_code(do)
+    if code is None:
+        return in_words(line), in_words(do)
+    before, after = " ".join(line.split()), " ".join(code.split())
+    head = before.partition(" ")[0] + " " if do.startswith("condition ") else ""
+    pairs = zip(before.removeprefix(head), after, strict=False)
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if same < CODE // 2:
+        return in_words(before), in_words(after)
+    lead = after[: same - CODE // 3]
+    start = len(lead) - len(re.findall(r"\w*$", lead)[0])
+    return _excerpt(before, len(head) + start), _excerpt(after, start)
+
+
+def _new_code(do: str) -> str | None:
+    """The code that a change puts in place of a line or a condition; None if it does something else."""
     kind, _, code = do.partition(" ")
-    return in_words(code) if kind in ("replace", "condition") and code else in_words(do)
+    return code if code and kind in ("replace", "condition") else None
+
+
+def _excerpt(line: str, start: int) -> str:
+    """Code in a sentence from a place on, or the whole of it if it is short."""
+    if start == 0 or len(line) <= CODE:
+        return in_words(line)
+    piece = _beginning(line[start:].lstrip())
+    return f"... `{piece}`" if line.endswith(piece) else f"... `{piece}` ..."
 
 
 def in_words(text: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gumshoe.collect.data.evidence import FailingTest
 from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedChange
-from gumshoe.collect.policies.investigator.latest import LatestFindings, changed_code, in_words
+from gumshoe.collect.policies.investigator.latest import LatestFindings, in_words, line_and_change
 from gumshoe.collect.policies.investigator.looks import Look
 from gumshoe.records import ContextPack, DebugFrame
 from gumshoe.text import plural
@@ -60,8 +60,8 @@ class Words(LatestFindings):
                 f"Something in {where} is probably wrong.",
                 f"Failing tests run {where}; no single line stands out.",
             )
-        code = in_words(line)
         if trial is None:
+            code = in_words(line)
             return self.pick(
                 f"{code} in {where} is the likeliest cause.",
                 f"In {where} I suspect {code}.",
@@ -71,9 +71,10 @@ class Words(LatestFindings):
             "repairs": "all failing tests pass and none breaks",
             "cures": "some failing tests pass and none breaks",
         }.get(trial.effect, "failing tests pass, though others break")
+        code, changed = line_and_change(line, trial.do)
         return self.pick(
-            f"{code} in {where} is wrong: with {changed_code(trial.do)} in its place, {after}.",
-            f"In {where} the line {code} is to blame; with {changed_code(trial.do)} instead, {after}.",
+            f"{code} in {where} is wrong: with {changed} in its place, {after}.",
+            f"In {where} the line {code} is to blame; with {changed} instead, {after}.",
         )
 
     def hypothesis_of_frame(self, frame: DebugFrame) -> str:
