@@ -46,6 +46,8 @@ class Control:
         self.steps = 0
         self.failures = 0
         self.doing: dict[str, str] = {}
+        self.on_step: Callable[[str], None] = lambda doing: None
+        """Called with what a worker does, in its thread, whenever a turn begins."""
 
     @property
     def spent(self) -> Usage:
@@ -103,6 +105,7 @@ class Control:
         with self._guard:
             self.steps += 1
             self.doing[worker] = doing
+        self.on_step(doing)
 
     def finish(self) -> None:
         """Asks that no further episode be begun."""

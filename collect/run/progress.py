@@ -23,7 +23,7 @@ PLAIN_EVERY_S = 10.0
 class ProgressShow:
     """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
 
-    Of a run with one episode, it shows what that does, turn by turn.
+    Of a run with one episode, it shows what that does: every turn in a line of its own, or the latest on a terminal.
 
     Args:
         planned: episodes of the run.
@@ -54,7 +54,6 @@ class ProgressShow:
         self._live: Live | None = None
         self._last_plain = time.monotonic()
         self._told = False
-        self._shown = ""
         self._bar = Progress(
             TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
         )
@@ -64,6 +63,8 @@ class ProgressShow:
         if self._console.is_terminal:
             self._live = Live(self._render(), console=self._console, transient=True, auto_refresh=False)
             self._live.start()
+        elif self._planned == 1:
+            self._control.on_step = self._print
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,15 +89,10 @@ class ProgressShow:
             return
         if self._stopping() and not self._told:
             self._told = True
-            self._console.print(self._stopping(), soft_wrap=True)
-        if self._planned == 1:
-            doing = self._doing()[-1:]
-            if doing and doing[0] != self._shown:
-                self._shown = doing[0]
-                self._console.print(Text(self._shown), soft_wrap=True)
-        elif time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+            self._print(self._stopping())
+        if self._planned > 1 and time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()
-            self._console.print(f"{self._whole}/{self._planned} {self.line()}{self._left()}", soft_wrap=True)
+            self._print(f"{self._whole}/{self._planned} {self.line()}{self._left()}")
 
     def line(self) -> str:
         """The counts in one line."""
@@ -129,6 +125,9 @@ class ProgressShow:
             return ""
         seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
         return f", {seconds // 60} min {seconds % 60} s left"
+
+    def _print(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)
 
     def _doing(self) -> list[str]:
         """What each worker is doing."""

@@ -181,6 +181,16 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert "shop/1 step 3: eval" in screen.getvalue()
 
 
+def test_every_turn_of_a_single_episode_is_a_line_in_a_log() -> None:
+    control, log = Control(), io.StringIO()
+    turns = [f"shop/1 step {number}: eval" for number in range(1, 6)]
+    with ProgressShow(1, 0, control, log) as show:
+        for turn in turns:
+            control.step("worker 1", turn)
+        show.tick()
+    assert log.getvalue().splitlines() == turns
+
+
 def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import argparse
 
