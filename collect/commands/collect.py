@@ -13,6 +13,7 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
 from gumshoe.collect.data.tree import is_whole
 from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, close_policy, make_policy
@@ -92,7 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, again: Again | None = None) -> RunResult:
+def collect(
+    config: CollectConfig,
+    *,
+    verbose: int = 0,
+    step: bool = False,
+    again: Again | None = None,
+    on_stopped: Callable[[Episode], None] = lambda episode: None,
+) -> RunResult:
     """Plays all episodes of `config` that its run folder does not hold yet.
 
     Args:
@@ -100,6 +108,7 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
         verbose: how much of the log goes to the terminal as well, 0 to 2.
         step: a person at the terminal looks at each turn; one episode at a time.
         again: which finished episodes are played again: `all`, or those that `failed`.
+        on_stopped: called with each episode that is left unfinished because the run is stopped.
 
     Raises:
         GumshoeError: the config, the tasks or the run folder are wrong, every attempt fails, or `fail_on_error` is
@@ -125,13 +134,23 @@ def collect(config: CollectConfig, *, verbose: int = 0, step: bool = False, agai
                 open_factories(config.runner, config.ray) as make_factory,
                 stop_on_signals(control, attended=True),
             ):
-                return Runner(config, folder, control, wrap=wrap, make_factory=make_factory).run(episodes)
+                return Runner(config, folder, control, wrap=wrap, make_factory=make_factory, on_stopped=on_stopped).run(
+                    episodes
+                )
         with (
             open_factories(config.runner, config.ray) as make_factory,
             ProgressShow(len(episodes), before, control) as show,
             stop_on_signals(control),
         ):
-            runner = Runner(config, folder, control, show.done, make_factory=make_factory, on_whole=show.whole)
+            runner = Runner(
+                config,
+                folder,
+                control,
+                show.done,
+                make_factory=make_factory,
+                on_whole=show.whole,
+                on_stopped=on_stopped,
+            )
             return runner.run(episodes, show.tick)
 
 

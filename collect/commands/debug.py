@@ -16,7 +16,10 @@ from gumshoe.collect.commands.arguments import add_repository_arguments, policy_
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.packs import headline, pack_text
+from gumshoe.collect.policies.investigator.handover import pack_so_far
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.config import apply_overrides, validate
 from gumshoe.env.diff import apply_to_folder
@@ -24,7 +27,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
-from gumshoe.records import Trajectory
+from gumshoe.records import ContextPack, Decision, Trajectory
 from gumshoe.standard_streams import print_text
 from gumshoe.text import plural
 
@@ -47,7 +50,7 @@ examples:
 
 The agent works on a copy in a sandbox. The patch, or the report of an agent that only looks for the cause, goes to
 standard output, everything else to standard error. Your files change only with --apply. Exit code 1: the tests still
-fail; the patch is still printed.
+fail; the patch is still printed. Exit code 130: stopped by Ctrl-C; what points to the cause so far is printed.
 """
 
 
@@ -91,8 +94,12 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
         if passing is not None:
             print(f"the tests already pass{passing}: nothing to debug", file=sys.stderr)
             return 0
-    result = collect(config, verbose=arguments.verbose, step=arguments.step)
+    stopped: list[Episode] = []
+    result = collect(config, verbose=arguments.verbose, step=arguments.step, on_stopped=stopped.append)
     if result.stopped == "interrupted":
+        pack = _found_so_far(stopped[0]) if stopped else None
+        if pack is not None:
+            _print_report(pack)
         print("stopped" if arguments.out is None else "stopped; run the same command again to resume", file=sys.stderr)
         return 130
     trajectory = next(iter(read_trajectories(out)), None)
@@ -166,6 +173,16 @@ def _failure(out: Path) -> str:
     return failures[-1] if failures else "the agent did not come to an end"
 
 
+def _found_so_far(episode: Episode) -> ContextPack | None:
+    """What points to the bug in an unfinished episode; None if nothing does, or the code has been edited since."""
+    edited = any(step.decision is Decision.EDIT for step in episode.steps)
+    return None if edited else pack_so_far(tool_outputs(episode.messages))
+
+
+def _print_report(pack: ContextPack) -> None:
+    print(f"{headline(pack)}\n\n{pack_text(pack, handed_over=False)}")
+
+
 def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     patch = trajectory.patch or ""
     print_text(patch)
@@ -173,8 +190,7 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     verdict = "the tests pass" if resolved else "the tests do not pass"
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:
-        pack = trajectory.context_pack
-        print(f"{headline(pack)}\n\n{pack_text(pack, handed_over=False)}")
+        _print_report(trajectory.context_pack)
         print(f"a report after {steps}; nothing was changed", file=sys.stderr)
         return 0
     print(f"{verdict} after {steps}", file=sys.stderr)

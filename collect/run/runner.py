@@ -82,6 +82,7 @@ class Runner:
         wrap: puts something around the policy of each episode.
         make_factory: makes each worker's environments; default in this process.
         on_whole: called when an episode is finished along with all that branches from it, one at a time.
+        on_stopped: called with each episode that is left unfinished because the run is stopped, in its thread.
     """
 
     def __init__(
@@ -93,12 +94,14 @@ class Runner:
         wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
         make_factory: MakeFactory = InProcess,
         on_whole: Callable[[], None] = lambda: None,
+        on_stopped: Callable[[Episode], None] = lambda episode: None,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
         self._on_whole = on_whole
+        self._on_stopped = on_stopped
         self._wrap = wrap
         self._make_factory = make_factory
         self._agent = make_agent(config.agent)
@@ -236,9 +239,13 @@ class Runner:
             )
             try:
                 episode = tree.begin(spec, make)
-                trajectory = play(
-                    episode, policy, self._control, journal=journal, worker=worker, on_completion=tree.before
-                )
+                try:
+                    trajectory = play(
+                        episode, policy, self._control, journal=journal, worker=worker, on_completion=tree.before
+                    )
+                except Interrupted:
+                    self._on_stopped(episode)
+                    raise
                 tree.finish(trajectory)
                 return trajectory
             except Diverged as error:

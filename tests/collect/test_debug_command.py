@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,23 @@ def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: p
     assert "the tests pass" not in shown.err
     assert "the tests do not pass" not in shown.err
     assert state(repo) == before
+
+
+def test_one_that_is_stopped_reports_what_it_has_found(repo: Path) -> None:
+    more = "".join(f"def test_{number}():\n    assert add({number}, 0) == {number}\n\n\n" for number in range(5))
+    (repo / "test_more.py").write_text(f"from calc import add\n\n\n{more}")
+    settings = ("policy.kind=investigator", "policy.sure=1", "policy.patience=0", "sandbox.kind=local")
+    params = [part for each in (*settings, "sandbox.unsafe=true") for part in ("-p", each)]
+    argv = [sys.executable, "-m", "gumshoe", "debug", str(repo), *params]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("step 3: " in line for line in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out.startswith("calc.py:")
+    assert "Places, best first:\n- calc.py:" in out
+    assert err.endswith("stopped\n")
 
 
 def test_a_run_folder_in_the_repository_is_refused(

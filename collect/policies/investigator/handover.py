@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
 from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, last_own_frame
-from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
+from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement
 from gumshoe.tools.runs.tracebacks import describe_frame
 from gumshoe.tools.whatif import Effect
 
-__all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "ruled_out"]
+__all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
 
 NARROW = 0.5
 """A statement stands for its function once it has this share of the function's probability."""
@@ -63,6 +64,12 @@ def pack_of(belief: Belief, outputs: Sequence[ToolOutput], words: Words, *, valu
         ruled_out=tuple(ruled_out(belief, named or ranked[:1], words)),
         hypothesis=_hypothesis(belief, first, words),
     )
+
+
+def pack_so_far(outputs: Sequence[ToolOutput]) -> ContextPack | None:
+    """The report on what any policy has seen up to now; None if nothing points anywhere."""
+    belief = form_belief(outputs)
+    return pack_of(belief, outputs, Words(random.Random(0), belief, outputs))
 
 
 def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
