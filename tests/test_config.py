@@ -55,6 +55,7 @@ class Experiment(Config):
     runs: tuple[Server, ...] = ()
     proxy: Server = Server(host="proxy", port=3128)
     notes: dict[str, Any] = Field(default_factory=dict)
+    speed: Literal["fast", "slow"] = "fast"
 
 
 @pytest.fixture
@@ -174,11 +175,48 @@ def test_a_missing_key_is_named():
         ({"name": "x", "server": {"port": 70000}}, "server.port: "),
         ({"name": "x", "server": 3}, "server: "),
         ({"name": ["x"]}, "name: "),
-        ({"name": "x", "policy": {"kind": "oracle"}}, "policy: "),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place(data: dict[str, Any], where: str):
     assert where in refusal(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"policy": {"kind": "modl"}}, "unknown policy.kind 'modl'; did you mean 'model'? known: script, model"),
+        ({"policy": {"kind": "oracle"}}, "unknown policy.kind 'oracle'; known: script, model"),
+        ({"policy": {"temperature": 1}}, "key 'policy.kind' is missing; known: script, model"),
+        ({"speed": "fsat"}, "unknown speed 'fsat'; did you mean 'fast'? known: fast, slow"),
+    ],
+)
+def test_a_kind_that_is_not_there_is_answered_with_the_nearest_and_all(data: dict[str, Any], said: str):
+    assert refusal({"name": "x", **data}) == f"here: {said}"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (
+            ["debug", ".", "-p", "policy.kind=investigatr"],
+            "unknown policy.kind 'investigatr'; did you mean 'investigator'? ",
+        ),
+        (
+            ["collect", "collect/demo", "-p", "sandbox.kind=dokcer"],
+            "unknown sandbox.kind 'dokcer'; did you mean 'docker'? ",
+        ),
+        (
+            ["eval", "eval/seeker", "-p", "solver.kind=scriptd"],
+            "unknown solver.kind 'scriptd'; did you mean 'scripted'? ",
+        ),
+        (["train", "train/smollm2", "-p", "method=gpro"], "unknown method 'gpro'; did you mean 'grpo'? known: full, "),
+    ],
+)
+def test_a_typo_in_a_kind_is_one_line(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]):
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert said in error
 
 
 def test_a_missing_file_is_named(tmp_path: Path):

@@ -8,7 +8,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt, model_validator
 
-from gumshoe.config import Config, apply_overrides, load_config, read_yaml
+from gumshoe.config import Config, apply_overrides, load_config, read_yaml, unknown_choice
+from gumshoe.errors import ConfigError
 from gumshoe.plugins import search_beside
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
@@ -212,10 +213,17 @@ class GrpoConfig(TrainerConfig):
 AnyConfig = TrainConfig | GrpoConfig | DpoConfig
 """The configs of all methods."""
 
+METHODS: dict[str, type[AnyConfig]] = {
+    **dict.fromkeys(("full", "lora", "qlora"), TrainConfig),
+    "dpo": DpoConfig,
+    "grpo": GrpoConfig,
+}
+
 
 def read_config(path: Path, overrides: Sequence[str]) -> AnyConfig:
     """The config of the kind that its method asks for; modules beside it can be imported. Raises ConfigError."""
-    method = apply_overrides(read_yaml(path), overrides).get("method")
+    method = str(apply_overrides(read_yaml(path), overrides).get("method", "full"))
+    if method not in METHODS:
+        raise ConfigError(f"{path}: {unknown_choice('method', method, list(METHODS))}")
     search_beside(path)
-    kinds: dict[object, type[AnyConfig]] = {"grpo": GrpoConfig, "dpo": DpoConfig}
-    return load_config(kinds.get(method, TrainConfig), path, overrides)
+    return load_config(METHODS[method], path, overrides)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.storage import read_bounded
@@ -37,6 +38,7 @@ __all__ = [
     "load_config",
     "parse_yaml",
     "read_yaml",
+    "unknown_choice",
     "validate",
     "web_address",
 ]
@@ -196,7 +198,27 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
         return f"unknown key {dotted!r}; {hint}"
     if first["type"] == "missing":
         return f"key {dotted!r} is missing"
+    if first["type"] in ("literal_error", "union_tag_invalid", "union_tag_not_found"):
+        return _explain_choice(model, first, dotted)
     return f"{dotted}: {first['msg']} (got {first['input']!r})" if dotted else str(first["msg"])
+
+
+def _explain_choice(model: type[BaseModel], problem: ErrorDetails, dotted: str) -> str:
+    """What is wrong with the kind of a section, or with a value that has to be one of several."""
+    context = problem.get("ctx", {})
+    name = ".".join(filter(None, [dotted, context.get("discriminator", "").strip("'")]))
+    if problem["type"] == "union_tag_not_found":
+        sections, _ = _walk(model, problem["loc"])
+        return f"key {name!r} is missing; known: {', '.join(filter(None, map(_kind, sections)))}"
+    known = re.findall(r"'([^']*)'", context.get("expected_tags") or context["expected"])
+    return unknown_choice(name, context.get("tag", problem["input"]), known)
+
+
+def unknown_choice(key: str, given: object, known: Sequence[str]) -> str:
+    """The message about a value that is none of those that a key may have: the nearest of them, and all."""
+    nearest = difflib.get_close_matches(str(given), known, n=1, cutoff=NEAR)
+    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
+    return f"unknown {key} {given!r}; {hint}known: {', '.join(known)}"
 
 
 def _walk(model: type[BaseModel], parents: tuple[int | str, ...]) -> tuple[list[type[BaseModel]], list[str]]:
