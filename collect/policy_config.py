@@ -17,6 +17,7 @@ __all__ = [
     "HumanConfig",
     "InvestigatorConfig",
     "ModelConfig",
+    "ModelSettings",
     "OpenAIConfig",
     "PolicyConfig",
     "Prices",
@@ -134,35 +135,45 @@ ApiVersion = Annotated[str, BeforeValidator(_as_written)]
 """A version that looks like a date, such as 2024-10-21."""
 
 
-class OpenAIConfig(Config):
-    """A model behind an OpenAI-compatible server."""
+class ModelSettings(Config):
+    """How a model behind a server is asked, whatever the server speaks."""
 
-    kind: Literal["openai"] = "openai"
     model: str = Field(description="name of the model, as the server knows it")
-    label: str | None = Field(default=None, description="name in traces; null: the server's name")
     base_url: WebAddress | None = Field(
-        default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI itself"
+        default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI or Anthropic itself"
     )
     endpoints: tuple[WebAddress, ...] = Field(
         default=(), description="several servers of one model; an episode stays on one"
     )
+    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
+    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
+    stream: bool = Field(default=False, description="receive the answer in pieces")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
+    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
+
+
+class OpenAIConfig(ModelSettings):
+    """A model behind an OpenAI-compatible server."""
+
+    kind: Literal["openai"] = "openai"
+    label: str | None = Field(default=None, description="name in traces; null: the server's name")
     azure_api_version: ApiVersion | None = Field(
         default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
     )
     azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
-    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
     api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key")
     syntax: Literal["native", "text", "template"] = Field(
         default="native",
         description="native: the server parses tool calls; text: <tool_call> blocks in the text; template: tools go "
         "to the server's chat template, calls are <tool_call> blocks in the text, as in training",
     )
-    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
     parallel_tool_calls: bool | None = Field(
         default=None, description="allow several calls in one turn; null: the server's default"
     )
-    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
-    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
     max_tokens: int | None = Field(
         default=None, ge=1, description="tokens of one completion; null: the server's default"
     )
@@ -174,36 +185,17 @@ class OpenAIConfig(Config):
         default=False,
         description="ask for the ids and log probabilities of the sampled tokens, which training then uses (vLLM)",
     )
-    stream: bool = Field(default=False, description="receive the answer in pieces")
-    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
-    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
-    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
-    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
 
 
-class AnthropicConfig(Config):
+class AnthropicConfig(ModelSettings):
     """A model behind Anthropic's Messages API, or a server that speaks it. Needs the extra `anthropic`."""
 
     kind: Literal["anthropic"] = "anthropic"
-    model: str = Field(description="name of the model, as the server knows it")
-    base_url: WebAddress | None = Field(default=None, description="server; null: Anthropic itself")
-    endpoints: tuple[WebAddress, ...] = Field(
-        default=(), description="several servers of one model; an episode stays on one"
-    )
-    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
     api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable with the key")
-    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
-    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
-    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
     max_tokens: int = Field(default=8192, ge=1, description="tokens of one completion")
     thinking: dict[str, JsonValue] | None = Field(
         default=None, description="in the API's format, such as {type: adaptive}; null: not requested"
     )
-    stream: bool = Field(default=False, description="receive the answer in pieces")
-    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
-    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
-    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
-    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
 
 
 ModelConfig = OpenAIConfig | AnthropicConfig

@@ -10,15 +10,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, SecretStr
+from pydantic import Field, SecretStr, field_validator
 
-from gumshoe.collect.policy_config import ApiVersion, ModelConfig, PolicyConfig, Prices
-from gumshoe.config import Config, WebAddress, load_config, validate
+from gumshoe.collect.policy_config import AnthropicConfig, ModelConfig, OpenAIConfig, PolicyConfig
+from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 
-__all__ = ["TEMPLATE", "LLMEntry", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
+__all__ = ["TEMPLATE", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
 
 TEMPLATE = """\
 # The models you use with gumshoe. A run names one of them:
@@ -50,33 +50,42 @@ models:
 """
 
 
-class LLMEntry(Config):
-    """One model. Fields that are not given are left to the run's config."""
+class KeyedModel(Config):
+    """What an entry may hold besides the settings of a policy."""
 
-    kind: Literal["openai", "anthropic"] = Field(default="openai", description="what the server speaks")
-    model: str | None = Field(default=None, description="name that the server knows; null: the entry's own name")
-    base_url: WebAddress | None = Field(default=None, description="server; null: OpenAI or Anthropic itself")
-    endpoints: tuple[WebAddress, ...] = Field(default=(), description="several servers of one model")
-    azure_api_version: ApiVersion | None = Field(
-        default=None, description="the server is Azure OpenAI: its API version"
-    )
-    azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
-    api_key_env: str = Field(default="OPENAI_API_KEY", description="variable that holds the key")
     api_key: SecretStr | None = Field(default=None, description="the key itself, if it is not in the environment")
-    syntax: str = Field(default="native", description="native or text")
-    max_tokens: int | None = Field(default=None, ge=1, description="tokens of one completion")
-    thinking: dict[str, JsonValue] | None = Field(default=None, description="how the model may think (anthropic)")
-    max_tokens_name: str = Field(default="max_tokens", description="the server's name for the token limit")
-    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
-    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
-    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
-    prices: Prices | None = Field(default=None, description="dollars for a million tokens")
+
+
+class OpenAIEntry(KeyedModel, OpenAIConfig):
+    """A model behind an OpenAI-compatible server."""
+
+
+class AnthropicEntry(KeyedModel, AnthropicConfig):
+    """A model behind Anthropic's Messages API."""
+
+
+LLMEntry = Annotated[OpenAIEntry | AnthropicEntry, Field(discriminator="kind")]
+"""One model: the settings of a policy that asks it. Those that are not given are left to the run's config."""
 
 
 class LLMFile(Config):
     """What llm.yaml holds."""
 
-    models: dict[str, LLMEntry] | None = Field(default=None, description="entries by the name that runs use")
+    models: dict[str, LLMEntry] | None = Field(
+        default=None,
+        description="entries by the name that runs use, which is also the server's unless `model` is given; "
+        "kind is openai unless it is given",
+    )
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _complete(cls, entries: Any) -> Any:
+        if not isinstance(entries, Mapping):
+            return entries
+        return {
+            name: {"kind": "openai", "model": name, **entry} if isinstance(entry, Mapping) else entry
+            for name, entry in entries.items()
+        }
 
 
 def llm_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -108,8 +117,8 @@ def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> P
         raise ConfigError(f"{llm_path(environ)}: {policy.model} is of kind {entry.kind}: set policy.kind={entry.kind}")
     given = {name: getattr(policy, name) for name in policy.model_fields_set if name != "model"}
     given = {name: value for name, value in given.items() if value is not None}
-    stated = {name: getattr(entry, name) for name in entry.model_fields_set if name not in {"api_key", "model"}}
-    merged = {**stated, **given, "model": entry.model or policy.model, "profile": policy.model}
+    stated = {name: getattr(entry, name) for name in entry.model_fields_set if name != "api_key"}
+    merged = {**stated, **given, "model": entry.model, "profile": policy.model}
     return validate(type(policy), merged, origin=f"{llm_path(environ)}: models.{policy.model}")
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -25,6 +26,8 @@ models:
     api_key_env: OTHER_KEY
     api_key: {KEY}
     max_tokens: 100
+    top_p: 0.9
+    retry: {{attempts: 2}}
     prices: {{prompt: 1, completion: 2}}
   bare: {{}}
 """
@@ -45,6 +48,7 @@ def test_a_run_names_an_entry_and_overrides_it(environ: dict[str, str]) -> None:
     assert found.prices is not None
     assert KEY not in found.model_dump_json()
     assert with_llm(found, environ) == found
+    assert (found.top_p, found.retry.attempts) == (0.9, 2)
     bare = with_llm(OpenAIConfig(model="bare"), environ)
     assert isinstance(bare, OpenAIConfig)
     assert bare.model == "bare"
@@ -53,6 +57,21 @@ def test_a_run_names_an_entry_and_overrides_it(environ: dict[str, str]) -> None:
 def test_other_policies_and_models_stay_as_they_are(environ: dict[str, str]) -> None:
     for policy in (TeacherConfig(), OpenAIConfig(model="unknown")):
         assert with_llm(policy, environ) == policy
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("{kind: anthropic, azure_entra: true}", "unknown key 'models.m.azure_entra'"),
+        ("{kind: opnai}", "unknown models.m.kind 'opnai'; did you mean 'openai'? known: openai, anthropic"),
+        ("gpt", "models.m: "),
+    ],
+)
+def test_an_entry_has_the_keys_of_its_kind(entry: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "llm.yaml"
+    path.write_text(f"models: {{m: {entry}}}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_llm({"GUMSHOE_LLM_CONFIG": str(path)})
 
 
 def test_the_environment_goes_before_the_file(environ: dict[str, str]) -> None:
@@ -99,7 +118,7 @@ def test_init_writes_a_private_commented_file(
     assert set(entries) == {"gpt", "local", "azure", "claude", "router"}
     path.write_text("models:\n" + "\n".join(f"  {line}" for line in lines), encoding="utf-8")
     found = load_llm({"GUMSHOE_LLM_CONFIG": str(path)})
-    assert found["azure"].azure_api_version == "2024-10-21"
+    assert found["azure"].model_dump()["azure_api_version"] == "2024-10-21"
     with pytest.raises(ConfigError, match="cannot be created"):
         write_template(Path("/proc/none/llm.yaml"))
 
