@@ -104,13 +104,13 @@ def graders(row: Mapping[str, Any], task: Task, oracle: Oracle, repositories: Re
         expected = {"gold": "resolved", "empty": "empty", "broken": "unresolved"}.get(kind, theirs)
         if not ours.outcome == theirs == expected:
             faults.append(told)
-        elif theirs in ("resolved", "unresolved"):
+        elif theirs in ("resolved", "unresolved") and (verdict := ours.verdict) is not None:
             found = json.loads((report.logs / MODEL / name / "report.json").read_text())[name].get("tests_status")
             if found is None:  # No test has run.
                 continue
-            if found["FAIL_TO_PASS"]["failure"] != list(ours.failing_fail_to_pass):
+            if found["FAIL_TO_PASS"]["failure"] != list(verdict.failing_fail_to_pass):
                 faults.append(f"{kind}: other tests fail of those to be repaired")
-            if found["PASS_TO_PASS"]["failure"] != list(ours.failing_pass_to_pass):
+            if found["PASS_TO_PASS"]["failure"] != list(verdict.failing_pass_to_pass):
                 faults.append(f"{kind}: other tests fail of those that passed")
     return faults
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import platform
 
@@ -45,7 +46,7 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
         patch=patch,
         context_pack=episode.context_pack,
         scores=(*_scores(episode, grade), *_report_scores(episode)),
-        tampering=(*tampering, *(() if grade is None else grade.tampering)),
+        tampering=(*tampering, *(() if grade is None or grade.verdict is None else grade.verdict.tampering)),
         usage=episode.usage,
         provenance=_provenance(episode),
         branch=episode.spec.branch,
@@ -72,9 +73,9 @@ def _grade(episode: Episode) -> Grade | None:
         return None
     verdict = episode.verdict if submitted else episode.environment.verify()
     if verdict is None:
-        return Grade(task_id=episode.task.id, outcome="empty")
+        return Grade(episode.task.id, "empty")
     grade = grade_of(episode.task, verdict)
-    return grade.model_copy(update={"outcome": "unresolved"}) if verdict.run.result.timed_out else grade
+    return dataclasses.replace(grade, outcome="unresolved") if verdict.run.result.timed_out else grade
 
 
 def _can_edit(episode: Episode) -> bool:

@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Literal
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier.judge import Verdict
 from gumshoe.env.verifier.verifier import verify
 from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.records import Oracle, Record, Task
+from gumshoe.records import Oracle, Task
 
 __all__ = ["Grade", "grade", "grade_all", "grade_of"]
 
 Outcome = Literal["resolved", "unresolved", "withheld", "empty", "error"]
 
 
-class Grade(Record):
+@dataclass(frozen=True)
+class Grade:
     """What became of one patch, in the words of the official report.
 
     `error` means that nothing can be said: the patch does not apply, the image is not there, the tests take too long.
     `withheld` means that the tests pass and fail as they should, with a patch that could find out how it is tested.
-    `restored` holds the files that configure the tests and were put back, `forged` the tests that pass although they
-    must fail, `tampering` what was tried, as facts, and `unvaried` the tests that were only seen to pass, because they
-    could not be made to fail.
+    `verdict` is None if no test was run.
     """
 
     task_id: str
     outcome: Outcome
-    failing_fail_to_pass: tuple[str, ...] = ()
-    failing_pass_to_pass: tuple[str, ...] = ()
     explanation: str = ""
-    restored: tuple[str, ...] = ()
-    forged: tuple[str, ...] = ()
-    tampering: tuple[str, ...] = ()
-    unvaried: tuple[str, ...] = ()
-    duration_s: float = 0.0
+    verdict: Verdict | None = None
 
     @property
     def resolved(self) -> bool:
@@ -55,14 +48,14 @@ def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, 
     Raises:
         ConfigError: the sandbox does not take this patch.
     """
-    started = time.monotonic()
+    if not patch.strip():
+        return Grade(task.id, "empty")
     try:
-        found = _graded(task, oracle, patch, config, trusted)
+        return grade_of(task, verify(task, oracle, patch, config, trusted=trusted))
     except ConfigError:
         raise
     except GumshoeError as error:
-        found = Grade(task_id=task.id, outcome="error", explanation=_named(task, str(error)))
-    return found.model_copy(update={"duration_s": time.monotonic() - started})
+        return Grade(task.id, "error", _named(task, str(error)))
 
 
 def grade_all(work: Sequence[tuple[Task, Oracle, str]], config: SandboxConfig, workers: int = 1) -> Iterator[Grade]:
@@ -78,28 +71,13 @@ def grade_all(work: Sequence[tuple[Task, Oracle, str]], config: SandboxConfig, w
 
 def grade_of(task: Task, verdict: Verdict) -> Grade:
     """A verdict in the words of the official report."""
-    late = verdict.run.result.timed_out or verdict.unusable
-    return Grade(
-        task_id=task.id,
-        outcome="error" if late else _outcome(verdict),
-        failing_fail_to_pass=() if late else verdict.failing_fail_to_pass,
-        failing_pass_to_pass=() if late else verdict.failing_pass_to_pass,
-        explanation=_named(task, verdict.problems[0]) if late else verdict.explanation or verdict.reservation,
-        restored=verdict.restored,
-        forged=verdict.forged,
-        tampering=verdict.tampering,
-        unvaried=verdict.unvaried,
-    )
+    if verdict.run.result.timed_out or verdict.unusable:
+        return Grade(task.id, "error", _named(task, verdict.problems[0]), verdict)
+    return Grade(task.id, _outcome(verdict), verdict.explanation or verdict.reservation, verdict)
 
 
 def _outcome(verdict: Verdict) -> Outcome:
     return "withheld" if verdict.withheld else "resolved" if verdict.resolved else "unresolved"
-
-
-def _graded(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, trusted: bool) -> Grade:
-    if not patch.strip():
-        return Grade(task_id=task.id, outcome="empty")
-    return grade_of(task, verify(task, oracle, patch, config, trusted=trusted))
 
 
 def _named(task: Task, text: str) -> str:

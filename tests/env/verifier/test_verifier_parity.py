@@ -98,8 +98,10 @@ def test_both_graders_agree_on_every_patch(report: HarnessReport, folder: Path) 
         assert found.outcome != "error" or name in found.explanation
     for name in set(report.resolved) | set(report.unresolved):
         found = json.loads((report.logs / "a__model" / name / "report.json").read_text())[name]["tests_status"]
-        assert found["FAIL_TO_PASS"]["failure"] == list(grades[name].failing_fail_to_pass)
-        assert found["PASS_TO_PASS"]["failure"] == list(grades[name].failing_pass_to_pass)
+        verdict = grades[name].verdict
+        assert verdict is not None
+        assert found["FAIL_TO_PASS"]["failure"] == list(verdict.failing_fail_to_pass)
+        assert found["PASS_TO_PASS"]["failure"] == list(verdict.failing_pass_to_pass)
 
 
 def test_the_command_shows_the_report_and_runs_nothing_twice(
