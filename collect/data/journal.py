@@ -11,6 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, Observation, Record
 from gumshoe.storage import append_line, read_records, write_jsonl
 
-__all__ = ["Diverged", "Journal", "comparable"]
+__all__ = ["Diverged", "Journal", "JournalContent", "comparable", "read_journal"]
 
 log = logging.getLogger(__name__)
 
@@ -116,23 +117,39 @@ class _Line(Record):
     observations: tuple[str, ...] | None = None
 
 
-def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
-    """The turns of an earlier journal up to its first damaged line; none where it belongs to something else."""
-    if not path.exists():
-        return []
+@dataclass(frozen=True)
+class JournalContent:
+    """Which episode a journal is of, its turns up to its first damaged line, and what is wrong with that line."""
+
+    episode: dict[str, JsonValue] | None
+    turns: list[Turn]
+    problem: str | None = None
+
+
+def read_journal(path: Path) -> JournalContent:
+    """What a journal holds, also one that is being written: a last line without a line end is left out."""
+    episode: dict[str, JsonValue] | None = None
     turns: list[Turn] = []
     try:
-        lines = read_records(path, _Line, finished=True)
-        if next(lines, _Line()).episode != identity:
-            return []
-        for line in lines:
+        for line in read_records(path, _Line, finished=True):
+            episode = episode or line.episode
             if line.completion is not None:
                 turns.append((line.completion, None))
             elif line.observations is not None and turns:
                 turns[-1] = (turns[-1][0], list(line.observations))
     except DatasetError as error:
-        log.warning("%s; turns before it, which are replayed: %d", error, len(turns))
-    return turns
+        return JournalContent(episode, turns, str(error))
+    return JournalContent(episode, turns)
+
+
+def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
+    """The turns of an earlier journal up to its first damaged line; none where it belongs to something else."""
+    content = read_journal(path) if path.exists() else None
+    if content is None or content.episode != identity:
+        return []
+    if content.problem is not None:
+        log.warning("%s; turns before it, which are replayed: %d", content.problem, len(content.turns))
+    return content.turns
 
 
 def _rewrite(path: Path, identity: dict[str, Any], turns: list[Turn]) -> None:

@@ -19,9 +19,8 @@ from pathlib import Path
 from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.episodes import (
-    journal_lines,
+    live_episode,
     new_lines,
-    of_journal,
     of_line,
     of_row,
     read_line,
@@ -177,10 +176,10 @@ class Catalog:
         """The episode itself, read again. Raises DatasetError."""
         source = entry.source
         if entry.live:
-            lines = journal_lines(source.path / "journal" / entry.file, source.root)
-            if not lines:
+            episode = live_episode(source.path / "journal" / entry.file, source.root)
+            if episode is None:
                 raise DatasetError("this episode has ended: look for it in the list")
-            return of_journal(lines)
+            return episode
         file = self.file(entry)
         if source.kind == "dataset":
             return of_row(read_row(file, entry.place))
@@ -317,9 +316,8 @@ class Catalog:
         state.journals, state.planned = seen, _planned(source)
         found: list[Found] = []
         for path in sorted(journals):
-            lines = journal_lines(path, source.root)
-            if lines:
-                episode = of_journal(lines)
+            episode = live_episode(path, source.root)
+            if episode is not None:
                 key = f"{source.slug}~j.{path.stem}"
                 row = replace(row_of(episode), outcome="running", stop="running")
                 found.append((CatalogEntry(key, source, path.name, 0, 0, row, live=True), words_of(episode)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, from_messages, reading
+from gumshoe.collect.data.journal import read_journal
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.sources import inside
 from gumshoe.records import (
@@ -28,10 +29,9 @@ from gumshoe.records import (
 from gumshoe.storage import describe
 
 __all__ = [
-    "journal_lines",
+    "live_episode",
     "messages_of",
     "new_lines",
-    "of_journal",
     "of_line",
     "of_row",
     "read_line",
@@ -90,20 +90,16 @@ def of_row(row: Mapping[str, Any]) -> Trajectory:
         )
 
 
-def of_journal(entries: Iterable[Mapping[str, Any]]) -> Trajectory:
-    """An episode in progress, up to the first line that cannot be read. A journal does not hold the prompts."""
-    first, *rest = [*entries] or [{}]
-    identity = first.get("episode")
-    name = str(identity.get("id", "")) if isinstance(identity, dict) else ""
-    turns: list[Turn] = []
-    try:
-        for entry in rest:
-            if "completion" in entry:
-                turns.append(Turn(Completion.model_validate(entry["completion"]), ()))
-            elif turns:
-                turns[-1] = Turn(turns[-1].completion, tuple(_observed(turns[-1].completion, entry["observations"])))
-    except (ValidationError, KeyError, TypeError):
-        pass
+def live_episode(path: Path, root: Path) -> Trajectory | None:
+    """The episode whose journal is at `path`, up to the first line that cannot be read; prompts are not in it.
+
+    None if the journal has disappeared or leads out of `root`.
+    """
+    content = read_journal(path) if inside(path, root) else None
+    if content is None or content.episode is None:
+        return None
+    name = str(content.episode.get("id", ""))
+    turns = [Turn(completion, tuple(_observed(completion, texts or ()))) for completion, texts in content.turns]
     episode = assemble(
         turns,
         task=foreign_task(name.rpartition("#")[0] or name, source=""),
@@ -180,19 +176,6 @@ def _rows(path: Path, tables: Any) -> Iterator[dict[str, Any]]:
                     yield {name: _decode(value) if name in JSON_COLUMNS else value for name, value in row.items()}
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DatasetError(f"{path.name} cannot be read: {' '.join(str(error).split())[:200]}") from None
-
-
-def journal_lines(path: Path, root: Path) -> list[dict[str, Any]]:
-    """The whole lines of a journal; none if it has disappeared or leads out of `root`."""
-    if not inside(path, root):
-        return []
-    found: list[dict[str, Any]] = []
-    try:
-        for _, data in new_lines(path, 0):
-            found.append(from_json(data))
-    except (OSError, ValueError):
-        pass
-    return [line for line in found if isinstance(line, dict)]
 
 
 def _with_table(steps: Sequence[Step], table: Sequence[Mapping[str, Any]]) -> Iterator[Step]:
