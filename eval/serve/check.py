@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +13,8 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
-from gumshoe.errors import ServeError
+from gumshoe.errors import DatasetError, ServeError
+from gumshoe.eval.masks import Masks
 from gumshoe.records import Message, ToolCall, ToolSchema
 from gumshoe.tools.calls.parsing import TAG
 
@@ -134,7 +133,7 @@ class CheckedModel:
         """The pieces of a streamed answer. Raises as `chat`."""
         yield from self._create(messages=messages, stream=True, **self._fields, **fields)
 
-    def prompt(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, tuple[int, ...] | None]:
+    def prompt(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, list[int] | None]:
         """How many tokens the server gives the model to read, and which, if it says. Raises as `chat`."""
         if self._names_tokens:
             try:
@@ -146,11 +145,11 @@ class CheckedModel:
         return _prompt_of(self.chat(messages, max_tokens=1))
 
 
-def _prompt_of(answer: ChatCompletion) -> tuple[int, tuple[int, ...] | None]:
+def _prompt_of(answer: ChatCompletion) -> tuple[int, list[int] | None]:
     if answer.usage is None:
         raise ValueError("the answer has no token counts")
     ids = (answer.model_extra or {}).get("prompt_token_ids")
-    return answer.usage.prompt_tokens, tuple(ids) if isinstance(ids, list) else None
+    return answer.usage.prompt_tokens, ids if isinstance(ids, list) else None
 
 
 Verdict = tuple[Status, str]
@@ -217,76 +216,43 @@ def _calls_of(message: Any) -> list[tuple[str, str]]:
     return [(call.function.name, call.function.arguments) for call in message.tool_calls or ()]
 
 
-class Unrendered(Exception):
-    """The training path could not be asked; the message says why."""
-
-
-@dataclass(frozen=True)
-class TrainedRow:
-    """A conversation as training sees it: its tokens, and where each assistant turn begins."""
-
-    ids: tuple[int, ...]
-    starts: tuple[int, ...]
-
-
-def render_rows(model: Path, conversations: Sequence[Sequence[Message]]) -> list[TrainedRow]:
-    """The conversations as `gumshoe train` would render them, in a separate process, so that nothing here needs torch.
-
-    Raises Unrendered.
-    """
-    rows = [
-        {
-            "messages": [message.as_openai(arguments_as_text=False) for message in messages],
-            "tools": [tool.as_openai() for tool in TOOLS],
-        }
-        for messages in conversations
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "gumshoe.train.masks", str(model)],
-        input="".join(f"{json.dumps(row)}\n" for row in rows),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
-    )
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it printed nothing"]
-        raise Unrendered(f"the training path cannot render here: {lines[-1][:300]}")
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    wrong = [answer["error"] for answer in answers if "error" in answer]
-    if wrong:
-        raise Unrendered(f"the training path cannot render here: {wrong[0]}")
-    return [TrainedRow(tuple(answer["input_ids"]), tuple(answer["starts"])) for answer in answers]
-
-
 def _renderings(server: CheckedModel, folder: Path) -> Iterator[CheckItem]:
+    tools = [tool.as_openai() for tool in TOOLS]
     items = [(f"{name} as trained, syntax {syntax}", syntax, name) for syntax in SYNTAXES for name in CONVERSATIONS]
     try:
-        rows = dict(zip(CONVERSATIONS, render_rows(folder, list(CONVERSATIONS.values())), strict=True))
-    except Unrendered as error:
+        with closing(Masks(folder)) as masks:
+            trained = {
+                name: masks.of(
+                    {"messages": [one.as_openai(arguments_as_text=False) for one in messages], "tools": tools}
+                )
+                for name, messages in CONVERSATIONS.items()
+            }
+    except DatasetError as error:
         yield from (CheckItem(item, "not judged", str(error)) for item, _, _ in items)
         return
     for item, syntax, name in items:
-        yield same_rendering(server, item, syntax, CONVERSATIONS[name], rows[name])
+        yield same_rendering(server, item, syntax, CONVERSATIONS[name], trained[name])
 
 
 def same_rendering(
-    server: CheckedModel, item: str, syntax: str, messages: Sequence[Message], trained: TrainedRow
+    server: CheckedModel, item: str, syntax: str, messages: Sequence[Message], trained: Mapping[str, Sequence[int]]
 ) -> CheckItem:
     """At each point where the model is asked, the server's prompt equals what precedes it in the training row.
 
     A server that renders a native history differently does not support that syntax; calls sent as their original text
-    must be rendered correctly by any server.
+    must be rendered correctly by any server. `trained` holds the `input_ids` of the row, and in
+    `starts` where each assistant turn begins.
     """
 
     def judge() -> Verdict:
         turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
-        if len(trained.starts) != len(turns):
-            return "wrong", f"{len(turns)} turns, of which {len(trained.starts)} train"
+        starts, row = trained["starts"], trained["input_ids"]
+        if len(starts) != len(turns):
+            return "wrong", f"{len(turns)} turns, of which {len(starts)} train"
         exact = True
         for turn, index in enumerate(turns):
             count, ids = server.prompt(SYNTAXES[syntax](messages[:index]))
-            expected = trained.ids[: trained.starts[turn]]
+            expected = row[: starts[turn]]
             if count != len(expected) or (ids is not None and ids != expected):
                 status: Status = "wrong" if syntax == "template" else "not supported"
                 return status, f"turn {turn}: served {count} tokens, trained {len(expected)}{_alike(ids, expected)}"
@@ -297,7 +263,7 @@ def same_rendering(
     return _judged(item, judge)
 
 
-def _alike(ids: tuple[int, ...] | None, expected: tuple[int, ...]) -> str:
+def _alike(ids: Sequence[int] | None, expected: Sequence[int]) -> str:
     if ids is None:
         return ""
     pairs = enumerate(zip(ids, expected, strict=False))

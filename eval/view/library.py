@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.eval.masks import Masks
 from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episodes import messages_of, read_line, read_row
 from gumshoe.eval.view.evaluations import arm_label, evaluated, evaluation_of, read_results, task_of
 from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.masks import Masks
 from gumshoe.eval.view.player import cap, player_of
 from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.sources import Source
@@ -146,7 +146,8 @@ class Library:
             raise NotThere("the mask needs a model's tokenizer: start with --model FOLDER")
         row = read_row(self.catalog.file(entry), entry.place)
         answer = self._masks.of({**row, "messages": messages_of(row)})
-        return {"model": self._masks.model.name, **cap(answer)}
+        shown = {name: answer[name] for name in ("parts", "tokens", "trained")}
+        return {"model": self._masks.model.name, **cap(shown)}
 
     def evaluation(self, slug: str) -> Answer:
         """The figures of an evaluation. Raises NotThere and DatasetError."""

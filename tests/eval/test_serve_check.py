@@ -19,10 +19,7 @@ from gumshoe.eval.serve.check import (
     CONVERSATIONS,
     CheckedModel,
     CheckItem,
-    TrainedRow,
-    Unrendered,
     check_server,
-    render_rows,
     same_rendering,
 )
 from support.provider_server import Answer, Handler, provider
@@ -46,11 +43,6 @@ def test_transformers_serve_does_what_it_is_known_to_do(
     assert "--url needs --check" in capsys.readouterr().err
 
 
-def test_the_training_path_that_cannot_render_is_not_judged(tmp_path: Path) -> None:
-    with pytest.raises(Unrendered, match="the training path cannot render here"):
-        render_rows(tmp_path, [CONVERSATIONS["conversation"]])
-
-
 Reply = tuple[int, Any]
 
 
@@ -71,7 +63,7 @@ def replies() -> Iterator[Callable[..., str]]:
 
 
 def item_of(url: str, item: str) -> CheckItem:
-    """One item of the check of a server; no model folder is there, so nothing is rendered."""
+    """One item of the check of a server; no model folder is there."""
     return next(one for one in check_server(url, "m", Path("/nowhere")) if one.item == item)
 
 
@@ -148,9 +140,17 @@ def test_streams_are_judged(replies: Callable[..., str], whole: Reply, pieces: R
 TURNS = CONVERSATIONS["reasoning"]
 
 
+def test_what_cannot_be_rendered_is_not_judged(replies: Callable[..., str]) -> None:
+    found = item_of(replies(answer("a"), answer("a"), stream({"content": "a"})), "reasoning as trained, syntax native")
+    assert found.status == "not judged"
+    assert "/nowhere" in found.seen
+
+
 def rendering(url: str, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> CheckItem:
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
-        return same_rendering(CheckedModel(client, "m"), "t", syntax, TURNS, TrainedRow((1, 2, 3, 4), starts))
+        return same_rendering(
+            CheckedModel(client, "m"), "t", syntax, TURNS, {"input_ids": [1, 2, 3, 4], "starts": starts}
+        )
 
 
 def tokens(*ids: int) -> Reply:

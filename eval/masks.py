@@ -1,4 +1,4 @@
-"""Which tokens of a conversation train: computed by a separate program, the only one that loads a tokenizer.
+"""What training makes of a conversation: computed by a separate program, the only one that loads a tokenizer.
 
 It is `python -m gumshoe.train.masks MODEL`, which reads one conversation per line and answers each with a line.
 """
@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gumshoe.errors import DatasetError
 
 __all__ = ["Masks"]
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class Masks:
@@ -30,6 +34,7 @@ class Masks:
         self.model = model
         self._guard = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._errors: IO[bytes] | None = None
 
     @property
     def process_id(self) -> int | None:
@@ -37,7 +42,7 @@ class Masks:
         return self._process.pid if self._process is not None else None
 
     def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """`parts` as [text, kind, tokens] with the kinds of `gumshoe.train.rows.render`, `tokens` and `trained`.
+        """What trains of a row with `messages` and perhaps `tools`: the answer that `gumshoe.train.masks` describes.
 
         Raises DatasetError.
         """
@@ -45,33 +50,40 @@ class Masks:
             answer = self._ask(json.dumps({name: row.get(name) for name in ("id", "messages", "tools")}))
         if "error" in answer:
             raise DatasetError(str(answer["error"]))
-        return {name: answer[name] for name in ("parts", "tokens", "trained")}
+        return answer
 
     def close(self) -> None:
         """Ends the program. Idempotent."""
         with self._guard:
             self._end()
 
-    def _end(self) -> int | None:
-        """Closes the program's input, which ends it. Returns its exit code."""
+    def _end(self) -> str:
+        """Closes the program's input, which ends it. Returns its exit code and the last line that it has printed."""
         process, self._process = self._process, None
-        if process is None:
-            return None
+        if process is None or self._errors is None:
+            return ""
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
         process.stdout.close()
-        return process.wait()
+        code = process.wait()
+        with self._errors as errors:
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        return f"exit code {code}: {lines[-1][:300]}"
 
     def _ask(self, question: str) -> dict[str, Any]:
         if self._process is None:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gumshoe.train.masks", str(self.model)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                stderr=self._errors,
                 text=True,
                 encoding="utf-8",
+                env={**os.environ, **OFFLINE},
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -82,6 +94,5 @@ class Masks:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            code = self._end()
-            raise DatasetError(f"the masks of {self.model} cannot be made: its program ended with {code}")
+            raise DatasetError(f"the masks of {self.model} cannot be made: its program ended with {self._end()}")
         return json.loads(answer)
