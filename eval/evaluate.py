@@ -14,7 +14,7 @@ from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.grading.grader import find_flaky
+from gumshoe.eval.grader import find_flaky
 from gumshoe.eval.prepare import prepare
 from gumshoe.eval.records import FlakyTask, Result, Summary
 from gumshoe.eval.scoring import make_results

@@ -18,7 +18,7 @@ from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pa
 from gumshoe.eval.arms.solvers.repair import repair_each
 from gumshoe.eval.arms.solvers.script import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
-from gumshoe.eval.grading.grader import Grader, Submission
+from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task
 from support.eval.made import check_part, make_oracle, make_pack
 from support.sandboxes.sandbox_backends import LOCAL

@@ -23,7 +23,7 @@ from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier import grade, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.grading.grader import find_flaky
+from gumshoe.eval.grader import find_flaky
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
 LOCAL = SandboxConfig(kind="local")

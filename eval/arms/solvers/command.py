@@ -23,7 +23,7 @@ from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Sol
 from gumshoe.eval.arms.solvers.sandboxed import Ran, RelayTarget, run_with_endpoint
 from gumshoe.eval.checks import Checks, Endpoint, count_lines
 from gumshoe.eval.config import CommandConfig
-from gumshoe.eval.grading.grader import Grader, Submission
+from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import ContextPack, Trajectory
 from gumshoe.storage import append_line, open_append
 from gumshoe.tools.runs.interpreters import our_program

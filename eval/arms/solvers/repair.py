@@ -17,7 +17,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
 from gumshoe.eval.arms.solvers.trials import Passing, try_orders
-from gumshoe.eval.grading.grader import describe_run
+from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location
 
 __all__ = ["Repair", "repair_each"]

@@ -1,1 +1,0 @@
-"""Test runs that judge: patches are graded, gold patches run repeatedly."""
