@@ -25,7 +25,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
-from gumshoe.eval.scorers.conduct import is_valid
+from gumshoe.eval.scorers.conduct import valid_share
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
 
@@ -137,7 +137,7 @@ def episode_scores(
     of the allowed turns that was not needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share
     of turns whose calls were valid, halved without a report.
     """
-    valid = sum(is_valid(step) for step in steps) / max(1, len(steps))
+    valid = valid_share(steps) or 0.0
     if pack is None:
         return {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
     return {

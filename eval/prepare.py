@@ -17,7 +17,7 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, LossCurve
-from gumshoe.eval.scorers import load_scorers
+from gumshoe.eval.scoring import load_scorers
 from gumshoe.eval.swebench.official import check_installed, check_rows
 from gumshoe.storage import read_jsonl
 

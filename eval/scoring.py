@@ -1,4 +1,4 @@
-"""Turns what the arms did into results: episodes are scored, patches give the outcomes."""
+"""Turns what the arms did into results: episodes are scored, and patches give the outcomes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Solution
 from gumshoe.eval.records import ALL, Result
-from gumshoe.eval.scorers import load_scorers, make_scorers
+from gumshoe.eval.results.metrics import BY_NAME
+from gumshoe.eval.scorers import own_scores
 from gumshoe.eval.scorers.conduct import tool_counts
 from gumshoe.eval.scorers.localization import adherence
+from gumshoe.eval.scorers.ranking import Rankings
 from gumshoe.eval.scorers.sources import Sources, fetch_sources
+from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, Score, Task, Trajectory
 
-__all__ = ["make_results", "score_trajectory"]
+__all__ = ["load_scorers", "make_results", "score_trajectory"]
 
-ByArm = Mapping[str, Sequence[Result]]
+OWN = frozenset({*BY_NAME, "confidence", "seconds", "solver_seconds"})
+"""The names that metrics of others cannot have."""
 
 
 def make_results(
@@ -51,28 +55,34 @@ def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[
     path = run.out / "sources.jsonl"
     fetched = fetch_sources(run.tasks, episodes, config.sandbox, path, run.control, config.workers, run.repositories)
     sources = Sources((task for task, _ in run.tasks), fetched)
-    scorers = {
-        name: [*make_scorers(sources, of_arm.ranked), *load_scorers(config.metrics)] for name, of_arm in packs.items()
-    }
-    return {
-        name: {
-            (task, sample): score_trajectory(name, episode, pairs[task][1], scorers[name], sample=sample)
+    added = load_scorers(config.metrics)
+    scored: dict[str, dict[tuple[str, int], Result]] = {}
+    for name, of_arm in packs.items():
+        rankings = Rankings(sources, of_arm.ranked)
+        scored[name] = {
+            (task, sample): score_trajectory(name, episode, pairs[task][1], rankings, added, sample=sample)
             for (task, sample), episode in of_arm.episodes.items()
         }
-        for name, of_arm in packs.items()
-    }
+    return scored
 
 
 def score_trajectory(
-    arm: str, trajectory: Trajectory, oracle: Oracle, scorers: Iterable[Scorer], *, sample: int = 0
+    arm: str,
+    trajectory: Trajectory,
+    oracle: Oracle,
+    rankings: Rankings,
+    added: Iterable[Scorer] = (),
+    *,
+    sample: int = 0,
 ) -> Result:
-    """Runs every scorer on a finished episode. Scores that came with the trajectory are kept beside them.
+    """Measures a finished episode, also by `added` metrics. Scores that came with the trajectory are kept beside them.
 
     Raises:
         ConfigError: a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
-    scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in scorers}
+    scores |= own_scores(trajectory, oracle, rankings)
+    scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in added}
     return Result(
         arm=arm,
         task_id=trajectory.task.id,
@@ -122,3 +132,31 @@ def _blank(arm: str, task: Task, sample: int) -> Result:
     return Result(
         arm=arm, task_id=task.id, sample=sample, split=split, trajectory="", stop=None, scores={}, tags=task.tags
     )
+
+
+def load_scorers(names: Iterable[str]) -> list[Scorer]:
+    """One scorer for each name.
+
+    Args:
+        names: announced in the entry-point group `gumshoe.metrics`, or paths `package.module:attribute`, of a scorer
+            or of a class that makes one without arguments.
+
+    Raises:
+        ConfigError: a name is unknown or cannot be imported, is not a scorer, or its metric already exists.
+    """
+    scorers: dict[str, Scorer] = {}
+    for name in names:
+        scorer = _load(name)
+        if scorer.name in OWN:
+            raise ConfigError(f"metric {scorer.name!r} is one of Gumshoe's own: give {name!r} another name")
+        if scorer.name in scorers:
+            raise ConfigError(f"metric {scorer.name!r} is listed twice: list each metric once")
+        scorers[scorer.name] = scorer
+    return list(scorers.values())
+
+
+def _load(name: str) -> Scorer:
+    scorer = load_named(name, "metric", announced(METRICS))
+    if not isinstance(getattr(scorer, "name", None), str) or not hasattr(scorer, "score"):
+        raise ConfigError(f"{name!r} is not a metric: it needs a name and score(trajectory, oracle) -> Score")
+    return scorer

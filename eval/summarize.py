@@ -20,8 +20,8 @@ from gumshoe.eval.results.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.scorers import load_scorers
-from gumshoe.eval.scorers.calibration import expected_error
+from gumshoe.eval.results.stats import expected_error
+from gumshoe.eval.scoring import load_scorers
 from gumshoe.records import PolicyInfo
 
 __all__ = ["summarize", "timing"]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gumshoe.eval.records import ALL, CalibrationBin, Comparison, Measured, Result
 from gumshoe.eval.results import stats
 from gumshoe.eval.results.metrics import BY_NAME
-from gumshoe.eval.scorers.calibration import reliability
 
 __all__ = [
     "OUTCOMES",
@@ -117,12 +116,12 @@ def calls_by_tool(results: Sequence[Result]) -> dict[str, float]:
 def calibration_of(results: Iterable[Result]) -> tuple[CalibrationBin, ...]:
     """The reliability curve of the confidence that was stated with the reports."""
     pairs = [
-        (confidence, right == 1)
+        (confidence, rank == 1)
         for result in results
         if (confidence := result.scores.get("confidence")) is not None
-        and (right := result.scores.get("top1_hit")) is not None
+        and (rank := result.scores.get("reciprocal_rank")) is not None
     ]
-    return reliability(pairs)
+    return stats.reliability(pairs)
 
 
 def by_task(results: Iterable[Result], metric: str) -> dict[str, float]:

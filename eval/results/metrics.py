@@ -54,9 +54,7 @@ METRICS = (
     Metric("function_recall", "Function recall", "functions that the fix touches, named in the report"),
     Metric("line_recall", "Line recall", "lines that the fix touches, named in the report"),
     Metric("line_precision", "Line precision", "lines named in the report that the fix touches: context efficiency"),
-    Metric("file_f1", "File F1", "harmonic mean of precision and recall, in files"),
-    Metric("function_f1", "Function F1", "the same in functions"),
-    Metric("line_f1", "Line F1", "the same in lines"),
+    Metric("line_f1", "Line F1", "harmonic mean of precision and recall, in lines"),
     Metric("reciprocal_rank", "Reciprocal rank", "1 / rank of the first location that holds a line of the fix"),
     *(
         Metric(

@@ -1,22 +1,24 @@
-"""Intervals and paired comparisons, each a small function of plain numbers. Seeded where chance plays a part."""
+"""Intervals, paired comparisons and calibration: small functions of plain numbers, seeded where they draw samples."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean
 
-from gumshoe.eval.records import Measured
+from gumshoe.eval.records import CalibrationBin, Measured
 
 __all__ = [
     "McNemar",
     "bootstrap_mean",
+    "expected_error",
     "mcnemar",
     "mean_estimate",
     "paired_difference",
     "pass_at",
     "ratio_estimate",
+    "reliability",
     "wilson",
 ]
 
@@ -125,3 +127,29 @@ def ratio_estimate(spent: Sequence[float], gained: Sequence[float], *, seed: int
     ratio = math.fsum(one for one, _ in pairs) / total
     bounded = None if math.isinf(high) else max(high, ratio)
     return Measured(value=ratio, low=min(low, ratio), high=bounded, count=len(pairs))
+
+
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[CalibrationBin, ...]:
+    """The reliability curve of (confidence, right) pairs: bins of equal width, empty ones left out.
+
+    A confidence of 1 belongs to the last bin. The order of the pairs makes no difference.
+    """
+    grouped: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in pairs:
+        grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
+    return tuple(
+        CalibrationBin(
+            low=number / bins,
+            high=(number + 1) / bins,
+            confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
+            right=sum(right for _, right in of_bin) / len(of_bin),
+            count=len(of_bin),
+        )
+        for number, of_bin in sorted(grouped.items())
+    )
+
+
+def expected_error(curve: Sequence[CalibrationBin]) -> float | None:
+    """The expected calibration error: the gap between confidence and truth, weighted by count; None without bins."""
+    total = sum(point.count for point in curve)
+    return sum(point.count * abs(point.confidence - point.right) for point in curve) / total if total else None

@@ -10,7 +10,6 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 from unidiff.patch import Hunk, Line
 
@@ -19,14 +18,12 @@ from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
 from gumshoe.eval.scorers.localization import locations_of
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import Location, Oracle, Score, Trajectory
+from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["ACC", "Acc", "RankLevel", "Ranked", "Rankings", "acc_at", "edited_functions"]
+__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions"]
 
-RankLevel = Literal["file", "function"]
-ACC: tuple[tuple[RankLevel, int], ...] = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
-UNSCORED = "the gold patch edits no existing function that can be read"
+ACC = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
 
 
 @dataclass(frozen=True)
@@ -38,18 +35,29 @@ class Ranked:
 
 
 class Rankings:
-    """What was named and what was to be found, for the scorers below.
+    """What was named and what was to be found.
 
     Args:
-        sources: the files before the repair.
+        sources: the files before the repair, also an attribute.
         given: by task id, the rankings of an explorer that ranks each level separately; without one, the order is that
             of the pack's locations, and of what their lines run through.
     """
 
     def __init__(self, sources: Sources, given: Mapping[str, Ranked] | None = None) -> None:
-        self._sources = sources
+        self.sources = sources
         self._given = given or {}
         self._edited = lru_cache(maxsize=4096)(self._read_edited)
+
+    def accuracy_of(self, trajectory: Trajectory, oracle: Oracle) -> dict[str, float | None]:
+        """Acc@k at each level; None if the gold patch edits no existing function that can be read.
+
+        Raises TaskError if that is not a patch.
+        """
+        gold = self.gold(trajectory.task.id, oracle)
+        if gold is None:
+            return {f"{level}_acc@{k}": None for level, k in ACC}
+        named = self.named(trajectory)
+        return {f"{level}_acc@{k}": acc_at(getattr(named, level), getattr(gold, level), k) for level, k in ACC}
 
     def gold(self, task_id: str, oracle: Oracle) -> Ranked | None:
         """Files and functions that the patch edits. None if the task is unscored."""
@@ -69,35 +77,17 @@ class Rankings:
 
     def _names(self, task_id: str, place: Location) -> list[str]:
         path = clean_path(place.path)
-        return [f"{path}:{name}" for name in _touched(self._sources.spans(task_id, path) or (), place)]
+        return [f"{path}:{name}" for name in _touched(self.sources.spans(task_id, path) or (), place)]
 
     def _read_edited(self, task_id: str, patch: str) -> tuple[str, ...] | None:
-        return edited_functions(patch, lambda path: self._sources.text(task_id, path))
-
-
-class Acc:
-    """Whether all that the patch edits is among the first `k` names: 1 or 0.
-
-    Where the patch edits more than `k`, all of the first `k` have to be edited ones.
-    """
-
-    def __init__(self, level: RankLevel, k: int, rankings: Rankings) -> None:
-        self.name = f"{level}_acc@{k}"
-        self._level: RankLevel = level
-        self._k = k
-        self._rankings = rankings
-
-    def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
-        """Reads the trajectory's pack and the gold patch. Raises TaskError if that is not a patch."""
-        gold = self._rankings.gold(trajectory.task.id, oracle)
-        if gold is None:
-            return Score(name=self.name, value=None, explanation=UNSCORED)
-        named = getattr(self._rankings.named(trajectory), self._level)
-        return Score(name=self.name, value=acc_at(named, getattr(gold, self._level), self._k))
+        return edited_functions(patch, lambda path: self.sources.text(task_id, path))
 
 
 def acc_at(named: Iterable[str], gold: Iterable[str], k: int) -> float:
-    """1 where the first `k` of `named`, each counted once, hold as many of `gold` as they could; else 0."""
+    """Whether all of `gold` is among the first `k` of `named`, each counted once: 1 or 0.
+
+    If `gold` has more than `k`, all of the first `k` have to be among them.
+    """
     first, wanted = list(dict.fromkeys(named))[:k], set(gold)
     return float(len(wanted.intersection(first)) == min(len(wanted), k))
 

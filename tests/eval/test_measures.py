@@ -22,9 +22,8 @@ from gumshoe.eval.results.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.results.stats import pass_at, ratio_estimate
-from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.calibration import expected_error, reliability
+from gumshoe.eval.results.stats import expected_error, pass_at, ratio_estimate, reliability
+from gumshoe.eval.scorers.ranking import Rankings
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import score_trajectory
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
@@ -68,7 +67,7 @@ def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
     task = make_task()
     trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
     trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
-    made = score_trajectory("arm", trajectory, make_oracle(), make_scorers(Sources([task])), sample=2)
+    made = score_trajectory("arm", trajectory, make_oracle(), Rankings(Sources([task])), sample=2)
     assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
     assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
     assert Result.model_validate_json(made.model_dump_json()) == made
@@ -87,11 +86,11 @@ def test_a_metric_that_fails_is_named() -> None:
         def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
             raise ZeroDivisionError(trajectory.id)
 
-    episode, oracle = make_trajectory(), make_oracle()
+    episode, oracle, rankings = make_trajectory(), make_oracle(), Rankings(Sources([make_task()]))
     with pytest.raises(ConfigError, match="metric 'bare' must return a Score, not float"):
-        score_trajectory("arm", episode, oracle, [Bare()])
+        score_trajectory("arm", episode, oracle, rankings, [Bare()])
     with pytest.raises(ZeroDivisionError) as caught:
-        score_trajectory("arm", episode, oracle, [Broken()])
+        score_trajectory("arm", episode, oracle, rankings, [Broken()])
     assert caught.value.__notes__ == [f"in the metric broken, on episode {episode.id} of task {episode.task.id}"]
 
 
@@ -211,8 +210,8 @@ def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
 
 
 def test_tools_and_calibration_of_an_arm_by_hand() -> None:
-    one = result("a", "1", confidence=0.9, top1_hit=1.0).model_copy(update={"tools": {"view": 2}})
-    other = result("a", "2", confidence=0.9, top1_hit=0.0).model_copy(update={"tools": {"pdb": 1}})
+    one = result("a", "1", confidence=0.9, reciprocal_rank=1.0).model_copy(update={"tools": {"view": 2}})
+    other = result("a", "2", confidence=0.9, reciprocal_rank=0.5).model_copy(update={"tools": {"pdb": 1}})
     assert calls_by_tool([one, other]) == {"pdb": 0.5, "view": 1.0}
     (point,) = calibration_of([one, other, result("a", "3", confidence=None)])
     assert (point.confidence, point.right, point.count) == (pytest.approx(0.9), 0.5, 2)

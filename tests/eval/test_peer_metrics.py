@@ -13,7 +13,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
-from gumshoe.eval.scorers import make_scorers
+from gumshoe.eval.scorers import own_scores
 from gumshoe.eval.scorers.ranking import ACC, Ranked, Rankings, acc_at, edited_functions
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
@@ -24,9 +24,7 @@ TOTAL, SIZE, LAST = "cart.py:Cart.total", "cart.py:Cart.size", "cart.py:last"
 
 
 def scores(pack: ContextPack | None, oracle: Oracle, given: Ranked | None = None) -> dict[str, float | None]:
-    scorers = make_scorers(SOURCES, {} if given is None else {"t": given})
-    found = (scorer.score(make_trajectory(pack=pack), oracle) for scorer in scorers)
-    return {score.name: score.value for score in found}
+    return own_scores(make_trajectory(pack=pack), oracle, Rankings(SOURCES, {} if given is None else {"t": given}))
 
 
 def change(*edits: tuple[str, str], source: str = SOURCE) -> str:

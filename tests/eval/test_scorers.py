@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.packs import lines_overlap
-from gumshoe.eval.scorers import make_scorers
-from gumshoe.eval.scorers.calibration import Brier, stated_confidence
-from gumshoe.eval.scorers.conduct import Conduct, Grounding, ValidCalls
-from gumshoe.eval.scorers.localization import Localization, ReciprocalRank, first_right_rank
+from gumshoe.eval.scorers import own_scores
+from gumshoe.eval.scorers.conduct import conduct_of, stated_confidence
+from gumshoe.eval.scorers.localization import first_right_rank
+from gumshoe.eval.scorers.ranking import Rankings
 from gumshoe.eval.scorers.sources import Sources
-from gumshoe.records import Check, ContextPack, Finding, Location, Trajectory, WorkspaceSpec
+from gumshoe.records import Check, ContextPack, Finding, Location, Oracle, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
-SOURCES = Sources([make_task()])
+RANKINGS = Rankings(Sources([make_task()]))
 LOCATIONS = st.lists(
     st.builds(
         lambda path, start, length: Location(path=path, start=start, end=start + length),
@@ -31,9 +31,8 @@ LOCATIONS = st.lists(
 )
 
 
-def scores(trajectory: Trajectory) -> dict[str, float | None]:
-    found = (scorer.score(trajectory, make_oracle()) for scorer in make_scorers(SOURCES))
-    return {score.name: score.value for score in found}
+def scores(trajectory: Trajectory, oracle: Oracle | None = None) -> dict[str, float | None]:
+    return own_scores(trajectory, oracle or make_oracle(), RANKINGS)
 
 
 # --- localization -------------------------------------------------------------------------------------------------
@@ -45,9 +44,9 @@ def test_localization_by_hand() -> None:
     assert found["line_precision"] == pytest.approx(1 / 5)
     assert found["line_recall"] == pytest.approx(1 / 2)
     assert found["line_f1"] == pytest.approx(2 / 7)
-    assert (found["file_recall"], found["file_f1"]) == (1.0, pytest.approx(2 / 3))
+    assert found["file_recall"] == 1.0
     assert found["reciprocal_rank"] == 1 / 2
-    assert (found["function_recall"], found["function_f1"]) == (1 / 2, 1 / 2)
+    assert found["function_recall"] == 1 / 2
 
 
 def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None:
@@ -61,12 +60,9 @@ def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None
 
 def test_a_patch_that_only_adds_files_leaves_localization_unscored() -> None:
     added = make_oracle(patch="--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
-    for scorer in (
-        *(Localization("line", measure, SOURCES) for measure in ("recall", "f1")),
-        ReciprocalRank(),
-        Brier(),
-    ):
-        assert scorer.score(make_trajectory(pack=make_pack(("cart.py", 1, 1))), added).value is None
+    found = scores(make_trajectory([make_step(0, confidence=0.5)], make_pack(("cart.py", 1, 1))), added)
+    places = ("file_recall", "function_recall", "line_precision", "line_recall", "line_f1", "reciprocal_rank", "brier")
+    assert [found[name] for name in (*places, "file_acc@1")] == [None] * 8
 
 
 def test_a_billion_lines_cost_no_more_than_two() -> None:
@@ -94,13 +90,14 @@ def test_localization_stays_within_bounds_and_counts_lines_as_sets(locations: li
 
 @given(locations=LOCATIONS)
 def test_naming_more_never_lowers_recall(locations: list[Location]) -> None:
-    for level in ("file", "function", "line"):
-        scorer = Localization(level, "recall", SOURCES)
-        fewer = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations[:-1]))), make_oracle()).value
-        more = scorer.score(make_trajectory(pack=ContextPack(locations=tuple(locations))), make_oracle()).value
-        assert fewer is not None
-        assert more is not None
-        assert 0 <= fewer <= more <= 1
+    fewer, more = (
+        scores(make_trajectory(pack=ContextPack(locations=tuple(some)))) for some in (locations[:-1], locations)
+    )
+    for name in ("file_recall", "function_recall", "line_recall"):
+        before, after = fewer[name], more[name]
+        assert before is not None
+        assert after is not None
+        assert 0 <= before <= after <= 1
 
 
 @pytest.mark.parametrize("source", ["def (", "\0", "(" * 5000])
@@ -137,8 +134,8 @@ def test_valid_calls_by_hand() -> None:
         make_step(6, calls=2),
         make_step(7, failure="unreadable_call"),
     ]
-    assert ValidCalls().score(make_trajectory(steps), make_oracle()).value == 3 / 8
-    assert ValidCalls().score(make_trajectory(), make_oracle()).value is None
+    assert conduct_of(make_trajectory(steps))["valid_calls"] == 3 / 8
+    assert conduct_of(make_trajectory())["valid_calls"] is None
 
 
 def test_grounding_by_hand() -> None:
@@ -150,22 +147,19 @@ def test_grounding_by_hand() -> None:
         Check(status="unchecked"),
     )
     findings = tuple(Finding(claim="", step=0, quote="q", check=check) for check in checks)
-    score = Grounding().score
-    assert score(make_trajectory([], ContextPack(findings=findings)), make_oracle()).value == 1 / 4
-    assert score(make_trajectory([], make_pack(findings=[(0, "q")])), make_oracle()).value is None
-    assert score(make_trajectory([], make_pack()), make_oracle()).value is None
+    packs = (ContextPack(findings=findings), make_pack(findings=[(0, "q")]), make_pack())
+    assert [conduct_of(make_trajectory([], pack))["grounding"] for pack in packs] == [1 / 4, None, None]
 
 
 def test_conduct_by_hand() -> None:
     steps = [make_step(0), make_step(1), make_step(2, tool="pdb"), make_step(3, parse_error="no JSON")]
     trajectory = make_trajectory(steps, make_pack(("cart.py", 8, 8)), tokens=50)
-    measured = {name: Conduct(name).score(trajectory, make_oracle()).value for name in ("steps", "tokens", "seconds")}
-    assert measured == {"steps": 4.0, "tokens": 50.0, "seconds": 4.0}
-    assert Conduct("repeats").score(trajectory, make_oracle()).value == pytest.approx(1 / 3)
-    assert Conduct("debugged").score(trajectory, make_oracle()).value == 1.0
-    assert Conduct("reported").score(trajectory, make_oracle()).value == 1.0
-    empty = make_trajectory()
-    assert [Conduct(name).score(empty, make_oracle()).value for name in ("tokens", "seconds", "repeats")] == [None] * 3
+    found = conduct_of(trajectory)
+    assert [found[name] for name in ("steps", "tokens", "seconds")] == [4, 50, 4.0]
+    assert found["repeats"] == pytest.approx(1 / 3)
+    assert (found["debugged"], found["reported"]) == (1.0, 1.0)
+    empty = conduct_of(make_trajectory())
+    assert [empty[name] for name in ("tokens", "seconds", "repeats")] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -173,6 +167,6 @@ def test_conduct_by_hand() -> None:
 )
 def test_brier_by_hand(confidence: float | None, line: int, expected: float | None) -> None:
     trajectory = make_trajectory([make_step(0, confidence=confidence)], make_pack(("cart.py", line, line)))
-    value = Brier().score(trajectory, make_oracle()).value
+    value = scores(trajectory)["brier"]
     assert value == (None if expected is None else pytest.approx(expected))
     assert stated_confidence(make_trajectory([make_step(0, confidence=0.5)])) is None

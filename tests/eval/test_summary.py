@@ -20,8 +20,8 @@ from gumshoe.eval.prepare import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results.measures import measures
 from gumshoe.eval.results.tables import print_table
-from gumshoe.eval.scorers import make_scorers
 from gumshoe.eval.scorers.localization import adherence
+from gumshoe.eval.scorers.ranking import Rankings
 from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results, score_trajectory
 from gumshoe.eval.summarize import summarize, timing
@@ -139,13 +139,13 @@ def two_arms() -> Summary:
     tasks = [make_task("t1"), make_task("t2", split="heldout_projects")]
     pack = make_pack(("cart.py", 8, 8), ("other.py", 1, 2), findings=[(0, "x = 3"), (1, "unseen")])
     steps = [make_step(0, "x = 3", confidence=0.5), make_step(1, "broken", parse_error="x"), make_step(2, "", calls=0)]
-    scorers = make_scorers(Sources(tasks))
+    rankings = Rankings(Sources(tasks))
     results = {
         "a": [make_trajectory([make_step(0, "x")], task=task, name=f"a{task.id}") for task in tasks],
         "b": [make_trajectory(steps, pack, task=task, name=f"b{task.id}", tokens=1200) for task in tasks],
     }
     scored = {
-        name: [score_trajectory(name, one, make_oracle(one.task.id), scorers) for one in of_arm]
+        name: [score_trajectory(name, one, make_oracle(one.task.id), rankings) for one in of_arm]
         for name, of_arm in results.items()
     }
     return Summary(
