@@ -170,16 +170,16 @@ dist: $(STAMP)
 	$(BIN)/twine check --strict dist/*
 
 bench-env: $(STAMP)
-	$(BIN)/python benchmarks/bench_env.py $(ARGS)
+	$(BIN)/python -m benchmarks.environment.bench_env $(ARGS)
 
 bench-collect: $(STAMP)
-	$(BIN)/python benchmarks/bench_collect.py $(ARGS)
+	$(BIN)/python -m benchmarks.bench_collect $(ARGS)
 
 soak: $(STAMP)
-	$(BIN)/python benchmarks/soak.py $(ARGS)
+	$(BIN)/python -m benchmarks.soak.soak $(ARGS)
 
 bench-view: $(STAMP)
-	$(BIN)/python benchmarks/bench_view.py $(ARGS)
+	$(BIN)/python -m benchmarks.bench_view $(ARGS)
 
 viewer/node_modules: viewer/package-lock.json
 	cd viewer && npm ci --no-audit --no-fund
@@ -192,14 +192,14 @@ viewer-test: viewer/node_modules
 	cd viewer && npm run check && npm test
 
 bench-synth: $(STAMP)
-	$(BIN)/python benchmarks/bench_synth.py $(ARGS)
+	$(BIN)/python -m benchmarks.bench_synth $(ARGS)
 
 bench-packages: $(STAMP)
-	$(BIN)/python benchmarks/bench_packages.py $(ARGS)
+	$(BIN)/python -m benchmarks.bench_packages $(ARGS)
 
 bench-train: $(STAMP) $(MODEL)
 	test -d $(VENV)/models/smollm2 || $(BIN)/gumshoe unpack $(MODEL) --chat-template hermes --out $(VENV)/models/smollm2
-	$(BIN)/python benchmarks/bench_train.py $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
+	$(BIN)/python -m benchmarks.bench_train $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
 
 image:
 	.ci/image.sh

@@ -1,7 +1,7 @@
 """How fast several checkouts of this repository synthesize bugs in real packages, compared in one run, in turns.
 
     git worktree add ../before COMMIT
-    python benchmarks/bench_packages.py ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
+    python -m benchmarks.bench_packages ../before . --projects tasks/packages/packages/*/projects/* --bugs 40
 
 A project is a folder with pytest tests, whose package is next to them or in `src`; a set made by `gumshoe harvest` has
 such folders. What its tests need besides pytest has to be installed here and named by `--packages`. Each turn is a

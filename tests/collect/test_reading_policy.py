@@ -34,7 +34,7 @@ def test_price():
 
 def play(folder: Path, tests: str, error: str) -> Trajectory:
     task = shop_task(folder, SHOP, tests, f"test_shop.py::test_price fails:\n\n    {error}")
-    return play_seeker(task, CustomConfig(path="benchmarks.reading_policy:make"), ("grep", "view", "report"))
+    return play_seeker(task, CustomConfig(path="benchmarks.results.reading_policy:make"), ("grep", "view", "report"))
 
 
 def test_it_reports_the_function_that_the_test_is_named_after(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 @pytest.mark.needs("bubblewrap")
 def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
     sizes = ["--episodes", "4", "--workers", "2", "--pool", "2", "--kills", "1", "--hostile", "0.5"]
-    argv = [sys.executable, str(root / "benchmarks" / "soak.py"), "--folder", str(tmp_path / "soak"), *sizes]
+    argv = [sys.executable, "-m", "benchmarks.soak.soak", "--folder", str(tmp_path / "soak"), *sizes]
     argv += ["--sandbox", "bubblewrap"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     facts = json.loads((tmp_path / "soak" / "result.json").read_text(encoding="utf-8"))
     assert (facts["trajectories"], facts["kills"], facts["lost"], facts["twice"]) == (4, 1, 0, 0)

@@ -12,7 +12,7 @@ from gumshoe.env.tasks.load import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-SOURCE = "benchmarks.drawn_bugs:draw"
+SOURCE = "benchmarks.results.drawn_bugs:draw"
 
 
 def package(folder: Path, name: str, suspects: list[str], *, done: bool = True, suite_s: float = 1.0) -> None:

@@ -31,7 +31,7 @@ def write(folder: Path, arms: Sequence[dict[str, Any]], rows: Sequence[str]) -> 
 
 
 def run_script(name: str, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, f"benchmarks/{name}.py", *map(str, arguments)]
+    argv = [sys.executable, "-m", f"benchmarks.results.{name}", *map(str, arguments)]
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

@@ -1,7 +1,7 @@
 """Trees over many tasks, collected by a process that is killed again and again, then trained on by a bare TRL script.
 
-    python benchmarks/soak_trees.py --set FOLDER       16 casebook tasks and 4 from the set, width 4, five SIGKILLs
-    python benchmarks/soak_trees.py --model MODEL      train this model instead of one with random weights
+    python -m benchmarks.soak.soak_trees --set FOLDER       16 casebook tasks and 4 from the set, width 4, five SIGKILLs
+    python -m benchmarks.soak.soak_trees --model MODEL      train this model instead of one with random weights
 
 The same trees are collected once more without a kill. Both must be equal: each tree complete, nothing duplicated, the
 same calls, answers and patches, values and advantages that follow from the verdicts. The figures go to
@@ -25,10 +25,10 @@ from statistics import fmean
 from typing import Any
 
 import yaml
-from bench_bug import with_copy  # pyright: ignore[reportMissingImports]
-from leftovers import adopt_orphans, command, descendants, reap  # pyright: ignore[reportMissingImports]
-from tree_policy import EDIT_TURN, edits_of  # pyright: ignore[reportMissingImports]
 
+from benchmarks.environment.bench_bug import with_copy
+from benchmarks.soak.leftovers import adopt_orphans, command, descendants, reap
+from benchmarks.soak.tree_policy import EDIT_TURN, edits_of
 from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.store import read_failures, read_trajectories
@@ -37,7 +37,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, Trajectory
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 WIDTH = 4
 GONE_S = 60.0
 BARE = """
@@ -115,7 +115,11 @@ def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:
         "out": str(out),
         "tasks": {"source": str(folder / "tasks")},
         "agent": {"tools": ["eval", "view", "pdb", "rewrite", "submit"]},
-        "policy": {"kind": "custom", "path": "tree_policy:Editor", "options": {"edits": str(folder / "edits.json")}},
+        "policy": {
+            "kind": "custom",
+            "path": "benchmarks.soak.tree_policy:Editor",
+            "options": {"edits": str(folder / "edits.json")},
+        },
         "branch": {"at": "edit", "width": WIDTH},
         "sandbox": {"kind": "bubblewrap", "pool": 2},
         "workers": 2,
@@ -124,7 +128,7 @@ def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:
     file.write_text(yaml.safe_dump(config), encoding="utf-8")
     with (folder / f"{out.name}.txt").open("ab") as log:
         argv = [sys.executable, "-m", "gumshoe", "collect", str(file)]
-        return subprocess.Popen(argv, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(HERE)})
+        return subprocess.Popen(argv, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
 def collect_and_kill(folder: Path, out: Path, kills: int, total: int, moments: random.Random) -> list[list[int]]:
@@ -231,7 +235,7 @@ def train(folder: Path, run: Path, model: str | None, steps: int) -> dict[str, A
     argv = [sys.executable, "-m", "gumshoe", "export", str(run), "--out", str(dataset), "--view", "preferences"]
     exported = subprocess.run([*argv, "--test-share", "0"], capture_output=True, text=True, check=True).stdout
     if model is None:
-        sys.path.insert(0, str(HERE.parent / "tests"))
+        sys.path.insert(0, str(ROOT / "tests"))
         from support.train.tiny_model import make_tiny_model
 
         model = str(make_tiny_model(folder / "model"))

@@ -1,6 +1,6 @@
 """A policy that only reads: it runs nothing, so that what running code is worth can be measured.
 
-    policy: {kind: custom, path: "benchmarks.reading_policy:make"}     with agent.tools: [grep, view, report]
+    policy: {kind: custom, path: "benchmarks.results.reading_policy:make"}     with agent.tools: [grep, view, report]
 
 It looks the failing test up, views it, looks up what the test calls and the problem names, views the first of these
 that is not a test, and reports it.

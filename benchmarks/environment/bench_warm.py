@@ -1,6 +1,6 @@
 """What the test server saves on real packages: one bug from each package of a harvested set, in a table.
 
-    python benchmarks/bench_warm.py tasks/packages --json bench-warm.json
+    python -m benchmarks.environment.bench_warm tasks/packages --json bench-warm.json
 
 The figures are those of `bench_env.py`, each divided by its baseline of the same run: `eval` and the debugger up to its
 first breakpoint by the bare test command, a quick `whatif` of 8 variants by a run of the failing tests alone.
@@ -14,12 +14,12 @@ import json
 import statistics
 from pathlib import Path
 
-from bench_bug import Bug, as_bug, gold_edit
-from bench_env import paused_env, snapshot_times, test_times
-from drawn_bugs import draw
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.environment.bench_bug import Bug, as_bug, gold_edit
+from benchmarks.environment.bench_env import paused_env, snapshot_times, test_times
+from benchmarks.results.drawn_bugs import draw
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import GumshoeError
 

@@ -1,6 +1,6 @@
 r"""The picture of docs/results.md, from the folders of evaluations.
 
-    python benchmarks/results_picture.py runs/results/eval --solver runs/results/solve \
+    python -m benchmarks.results.results_picture runs/results/eval --solver runs/results/solve \
         --scaling 20=runs/results/eval20 79=runs/results/eval --out docs/images/results.png
 
 Its panels: function Acc@1 of each seeker with 95% intervals, over all bugs and over the hard ones; with `--solver`, the
@@ -23,8 +23,18 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
-from results_table import ALL, HARD, Rows, grouped, is_fixed, is_right, read_evaluations, seekers_of, solved_by_arm
 
+from benchmarks.results.results_table import (
+    ALL,
+    HARD,
+    Rows,
+    grouped,
+    is_fixed,
+    is_right,
+    read_evaluations,
+    seekers_of,
+    solved_by_arm,
+)
 from gumshoe.eval.results.stats import wilson
 
 BLUE, ORANGE, GREEN, PINK, GRAY = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#888888"

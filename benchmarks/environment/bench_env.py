@@ -5,8 +5,8 @@ call costs if each is an exec of its own, and a bare shell that stays open on an
 measured in alternation, so that whatever else the machine does affects both sides alike. The goals are printed with
 what was reached; with `--strict`, a missed goal gives exit code 1.
 
-    python benchmarks/bench_env.py --repeats 50 --json bench-env.json
-    python benchmarks/bench_env.py --set tasks/packages --bug synth/schema/condition-0123abcd    from a harvested set
+    python -m benchmarks.environment.bench_env --repeats 50 --json bench-env.json
+    python -m benchmarks.environment.bench_env --set tasks/packages --bug synth/schema/condition-0123abcd
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 
 import docker
 import pexpect.fdpexpect
-from bench_bug import Bug, add_bug_options, find_bug
 from docker.errors import DockerException
-from env_report import BARE_BESIDE, VERDICT, goals, show
-from image_tasks import image_figures, timed
 from rich.console import Console
 
+from benchmarks.environment.bench_bug import Bug, add_bug_options, find_bug
+from benchmarks.environment.env_report import BARE_BESIDE, VERDICT, goals, show
+from benchmarks.environment.image_tasks import image_figures, timed
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.verifier import Verdict, VerifierAhead, verify

@@ -1,10 +1,10 @@
 """A soak: many scripted episodes, killed at random moments and resumed, and nothing lost, doubled or left behind.
 
-    python benchmarks/soak.py                      1,000 episodes, 16 workers, 20 SIGKILLs, then resumed to the end
-    python benchmarks/soak.py --ray                the same over a Ray cluster of two nodes here, one of which is killed
-    python benchmarks/soak.py --early 2 --kills 100    each kill up to 2 s after the start, done or not
-    python benchmarks/soak.py --seconds 600        at most that long; the same command goes on where this one stopped
-    python benchmarks/soak.py --episodes 60 --workers 4 --kills 3 --fresh        a small one
+    python -m benchmarks.soak.soak    1,000 episodes, 16 workers, 20 SIGKILLs, then resumed to the end
+    python -m benchmarks.soak.soak --ray    the same over a Ray cluster of two nodes here, one of which is killed
+    python -m benchmarks.soak.soak --early 2 --kills 100    each kill up to 2 s after the start, done or not
+    python -m benchmarks.soak.soak --seconds 600    at most that long; the same command goes on where this one stopped
+    python -m benchmarks.soak.soak --episodes 60 --workers 4 --kills 3 --fresh    a small one
 
 One in twenty of the model's answers is junk and one in twenty episodes is hostile: `--junk 0 --hostile 0` for none.
 
@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from leftovers import adopt_orphans, command, containers_of, descendants, reap  # pyright: ignore[reportMissingImports]
-from soak_provider import SoakModel, is_hostile, serve_model  # pyright: ignore[reportMissingImports]
-from soak_tasks import make_tasks  # pyright: ignore[reportMissingImports]
 
+from benchmarks.soak.leftovers import adopt_orphans, command, containers_of, descendants, reap
+from benchmarks.soak.soak_provider import SoakModel, is_hostile, serve_model
+from benchmarks.soak.soak_tasks import make_tasks
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.storage import write_atomic
 
@@ -317,7 +317,7 @@ def cluster(wanted: bool) -> Generator[Any]:
     if not wanted:
         yield None
         return
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from support.collect.ray_cluster import two_nodes
 
     with two_nodes(cpus=8) as nodes:

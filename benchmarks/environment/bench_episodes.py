@@ -1,8 +1,8 @@
 """Episodes per minute of several checkouts of this repository, compared in one run, in turns.
 
     git worktree add ../before COMMIT
-    python benchmarks/bench_episodes.py ../before . --backends docker bubblewrap --repeats 3
-    python benchmarks/bench_episodes.py ../before . --set tasks/packages --bug synth/schema/condition-0123abcd
+    python -m benchmarks.environment.bench_episodes ../before . --backends docker bubblewrap --repeats 3
+    python -m benchmarks.environment.bench_episodes ../before . --set tasks/packages --bug synth/schema/ID
 
 Each round is a process of its own that plays the same scripted episode with one worker and one warm sandbox; two
 episodes run before the clock starts. The table shows each round and the medians. A task from a harvested set is played
@@ -20,8 +20,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from bench_bug import Bug, add_bug_options, find_bug, with_copy
-
+from benchmarks.environment.bench_bug import Bug, add_bug_options, find_bug, with_copy
 from gumshoe.env.tasks.taskset import write_taskset
 
 TURN = """

@@ -1,8 +1,8 @@
 """The tables of docs/results.md, from the folders of evaluations of the same tasks.
 
-    python benchmarks/results_table.py runs/results/eval
-    python benchmarks/results_table.py runs/results/eval --against vary --measure reported
-    python benchmarks/results_table.py runs/results/solve --against oracle_pack
+    python -m benchmarks.results.results_table runs/results/eval
+    python -m benchmarks.results.results_table runs/results/eval --against vary --measure reported
+    python -m benchmarks.results.results_table runs/results/solve --against oracle_pack
 
 The tables are Markdown: each arm's means over all bugs, over those where the first suspect is wrong or tied, and over
 the others; the paired comparisons with the first suspect, or with `--against`; how often stated confidence was right;

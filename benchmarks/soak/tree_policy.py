@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench_bug import gold_edit  # pyright: ignore[reportMissingImports]
-
+from benchmarks.environment.bench_bug import gold_edit
 from gumshoe.env.diff.parse import parse_patch
 from gumshoe.records import Completion, Message, Oracle, Task, ToolCall, ToolSchema
 

@@ -3,7 +3,7 @@ r"""How the seeker's line recall grows with the number of training traces: train
     gumshoe synth configs/demo/synth.yaml --out runs/scaling/tasks --per-project 60 -p heldout_bugs=0.1
     gumshoe collect configs/collect/demo.yaml -p tasks.source=runs/scaling/tasks -p out=runs/scaling/traces
     gumshoe export runs/scaling/traces --out runs/scaling/dataset --view seeker --test-share 0
-    python benchmarks/scaling.py configs/train/smollm2.yaml configs/eval/scaling.yaml
+    python -m benchmarks.results.scaling configs/train/smollm2.yaml configs/eval/scaling.yaml
 
 For each count, `gumshoe train` runs with `limit: COUNT` and `gumshoe eval` on the result. A count whose summary already
 exists is not run again. The curve (scaling.svg, scaling.png) shows line recall by split, with the intervals that the

@@ -1,7 +1,7 @@
 """A task source: some bugs from each package of a harvested set, most of them hard, for `tasks.source` of a config.
 
-    gumshoe eval configs/eval/investigator.yaml -p tasks.options.path=tasks/packages     from the folder above this one
-    python benchmarks/drawn_bugs.py tasks/packages                       how many bugs of each package that would be
+    gumshoe eval configs/eval/investigator.yaml -p tasks.options.path=tasks/packages    from the repository
+    python -m benchmarks.results.drawn_bugs tasks/packages    how many bugs of each package that would be
 
 A bug is hard if the changed function is not the sole top suspect: its tag `suspect` is `tied`, `below` or `none`. Which
 bugs are drawn depends on their ids alone, so adding packages changes nothing for the existing ones.
