@@ -14,8 +14,7 @@ from itertools import islice
 from statistics import fmean
 
 from gumshoe.collect.config import BranchConfig
-from gumshoe.collect.episode.finish import REPORT_SCORE
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import REPORT_SCORE, EpisodeSpec
 from gumshoe.records import BranchPoint, Decision, Trajectory
 
 __all__ = [

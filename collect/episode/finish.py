@@ -8,17 +8,14 @@ import platform
 
 from gumshoe import __version__
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import task_ref
+from gumshoe.collect.episode.spec import REPORT_SCORE, task_ref
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.verifier import Grade, grade_of, without_tests
 from gumshoe.protocols import Policy
 from gumshoe.records import Decision, PolicyInfo, Provenance, Score, StopReason, Trajectory
 
-__all__ = ["REPORT_SCORE", "finished_trajectory"]
-
-REPORT_SCORE = "line_f1"
-"""The score of a report, which is an episode's outcome if no patch was judged."""
+__all__ = ["finished_trajectory"]
 
 
 def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:

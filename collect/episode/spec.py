@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from gumshoe.records import BranchPoint, Oracle, Task, TaskRef
 
-__all__ = ["EpisodeSpec", "task_ref"]
+__all__ = ["REPORT_SCORE", "EpisodeSpec", "task_ref"]
+
+REPORT_SCORE = "line_f1"
+"""The score of a report, which is an episode's outcome if no patch was judged."""
 
 
 @dataclass(frozen=True)

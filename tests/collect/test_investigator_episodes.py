@@ -147,8 +147,8 @@ def test_long_code_in_a_sentence_ends_with_a_whole_word() -> None:
             f"elif is_known(name) and {'x' * 9}.holds(one, other) and count > LIMIT_OF_ALL_NAMES:",
             f"condition is_known(name) and {'x' * 9}.holds(one, other) and count >= LIMIT_OF_ALL_NAMES",
             (
-                "... `holds(one, other) and count > LIMIT_OF_ALL_NAMES:`",
-                "... `holds(one, other) and count >= LIMIT_OF_ALL_NAMES`",
+                "... `one, other) and count > LIMIT_OF_ALL_NAMES:`",
+                "... `one, other) and count >= LIMIT_OF_ALL_NAMES`",
             ),
         ),
         (f"x = {'a + ' * 30}b", "replace y = 1", (f"`x = {'a + ' * 16}a` (and so on)", "`y = 1`")),
