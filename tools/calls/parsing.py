@@ -5,7 +5,14 @@
     </tool_call>
 
 Small models often leave the tags out, or write a Markdown fence instead: the object alone is then the call, if it
-names a tool that was offered.
+names a tool that was offered. Llama's models write `parameters` for `arguments`. Those of Qwen3-Coder and SWE-smith
+write
+
+    <function=view>
+    <parameter=path>cart.py</parameter>
+    </function>
+
+with or without `<tool_call>` around it.
 
 JSON with missing brackets, commas or escapes is repaired in a block that was closed; one that was not may lack half of
 what it should write. What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with
@@ -29,8 +36,15 @@ __all__ = ["TAG", "bare_name", "describe_tools", "parse_native", "render_text_ca
 
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(?P<call>.*?)\s*(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)", re.DOTALL)
+_FUNCTION = re.compile(
+    r"^ {0,3}<function=(?P<name>[^>\s]*)>(?P<body>.*?)(?:(?P<end></function>)|(?=<function=)|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_PARAMETER = re.compile(
+    r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL
+)
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
-_OBJECT_START = re.compile(r"^ {0,3}(?=\{)", re.MULTILINE)
+_OBJECT_START = re.compile(r"^ {0,3}(?:<\|python_tag\|>)?(?=\{)", re.MULTILINE)
 _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
 # What is nested deeper cannot be stored inside of a trajectory's own levels, and is no sensible argument.
 MAX_DEPTH = 64
@@ -68,7 +82,7 @@ def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -
             own or alone in a fence, in a text without any other such object. Without names no bare call is read.
     """
     if TAG not in text:
-        return _split_bare_call(text, f"{prefix}-0", offered)
+        return _split_tagged_calls(text, prefix, offered) or _split_bare_call(text, f"{prefix}-0", offered)
     calls = tuple(
         _parse_block(f"{prefix}-{number}", block["call"], is_whole=block["end"] is not None)
         for number, block in enumerate(_BLOCK.finditer(text))
@@ -99,6 +113,29 @@ def describe_tools(tools: Sequence[ToolSchema]) -> str:
     )
 
 
+def _split_tagged_calls(text: str, prefix: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
+    """The text without the calls in it that are tagged and whole, and these calls; None without any."""
+    found = [each for each in _FUNCTION.finditer(text) if each["end"] and (not offered or each["name"] in offered)]
+    calls = tuple(_tagged_call(f"{prefix}-{number}", each, is_whole=True) for number, each in enumerate(found))
+    for each in reversed(found):
+        text = text[: each.start()] + text[each.end() :]
+    return (text.strip(), calls) if calls else None
+
+
+def _tagged_call(call_id: str, tagged: re.Match[str], *, is_whole: bool) -> ToolCall:
+    """A call whose name and arguments are tags; the arguments are texts, which the tool reads by their types."""
+    name, body = tagged["name"], tagged["body"]
+    if not is_whole:
+        return _unreadable(call_id, name, tagged[0], "the call has no end: it lacks </function>")
+    between = _PARAMETER.sub("", body).strip()
+    if between:
+        return _unreadable(
+            call_id, name, tagged[0], f"{clean(between[:_BEFORE])!r} is outside of the parameters of the call"
+        )
+    arguments: Any = clean_json({each["name"]: each["value"] for each in _PARAMETER.finditer(body)})
+    return ToolCall(id=call_id, name=name, arguments=arguments)
+
+
 def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
     found = _bare_call(text) if offered else None
     if found is None or found[2]["name"] not in offered:
@@ -111,13 +148,15 @@ def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple
 
 def _bare_call(text: str) -> tuple[int, int, dict[str, Any]] | None:
     """The one object in a text, where it starts and ends, if it has what a call has and nothing else."""
-    found = list(_objects(text)) if '"arguments"' in text else []
+    found = list(_objects(text)) if '"arguments"' in text or '"parameters"' in text else []
     if len(found) != 1:
         return None
-    value = found[0][2]
+    start, end, value = found[0]
+    if value.keys() == {"name", "parameters"} and "properties" not in value["parameters"]:  # else it is a schema
+        value = {"name": value["name"], "arguments": value["parameters"]}
     if value.keys() != {"name", "arguments"} or not isinstance(value["name"], str) or _is_deep(value):
         return None
-    return found[0] if isinstance(value["arguments"], dict) else None
+    return (start, end, value) if isinstance(value["arguments"], dict) else None
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
@@ -158,6 +197,9 @@ def _whole_line_objects(text: str, offset: int) -> Iterator[tuple[int, int, dict
 
 
 def _parse_block(call_id: str, block: str, *, is_whole: bool) -> ToolCall:
+    tagged = _FUNCTION.match(block)
+    if tagged:
+        return _tagged_call(call_id, tagged, is_whole=is_whole and tagged["end"] is not None)
     try:
         value = _loads(block)
     except ValueError as error:

@@ -7,7 +7,9 @@ on every turn.
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast, get_type_hints
@@ -86,12 +88,22 @@ class CallSignature:
         if value is None:
             raise self._wrong(f"argument {argument.name!r} is missing")
         try:
-            return argument.adapter.validate_python(clean_json(value))
+            return argument.adapter.validate_python(_decoded(clean_json(value), argument.schema))
         except ValidationError as error:
             raise self._wrong(f"argument {_explain(argument.name, error)}") from None
 
     def _wrong(self, what: str) -> ToolFailure:
         return ToolFailure("bad_arguments", f"{what}. Usage: {self.usage}")
+
+
+def _decoded(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value, with those arrays and objects decoded that a model has written as JSON text."""
+    if isinstance(value, str) and schema.get("type") in ("array", "object"):
+        with suppress(ValueError, RecursionError):
+            value = clean_json(json.loads(value))
+    if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+        return [_decoded(item, schema["items"]) for item in cast("list[Any]", value)]
+    return value
 
 
 def object_schema(required: Mapping[str, type], *, optional: Mapping[str, type] | None = None) -> dict[str, Any]:

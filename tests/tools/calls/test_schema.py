@@ -134,3 +134,9 @@ def test_built_in_schemas_are_small() -> None:
         assert "$ref" not in text
         assert "title" not in text
         assert len(text) < 1400, made.name
+
+
+@pytest.mark.parametrize("points", ['[{"x": 1}]', ['{"x": 1}'], '["{\\"x\\": 1}"]'])
+def test_arrays_and_objects_may_be_json_text(points: JsonValue) -> None:
+    assert SIGNATURE.bind({"path": '["p"]', "points": points})["points"] == [Point(x=1)]
+    assert SIGNATURE.bind({"path": '["p"]'})["path"] == '["p"]'

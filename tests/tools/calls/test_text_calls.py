@@ -203,7 +203,7 @@ def test_a_call_inside_a_line_of_prose_is_no_call(words: str, arguments: dict[st
         'x = {"a": NaN, "b":\n{call}\n}',
         '{"calls":\n{call}\n}',
         '{"name": "view", "arguments": {}, "version": 2}',
-        '{"name": "view", "parameters": {}}',
+        '{"name": "view", "parameters": {"type": "object", "properties": {}}}',
         '{"name": "view", "arguments": {"path": "a',
         '{"name": "view", "arguments": {"x": NaN}}',
         '{"name": "view", "arguments": ' + '{"arguments":' * 20_000,
@@ -248,3 +248,29 @@ def test_code_beside_a_bare_call_stays_text() -> None:
 def test_the_name_in_an_object_that_looks_like_a_call(text: str, name: str | None) -> None:
     assert bare_name(text) == name
     assert split_text_calls(text, prefix="c", offered={"view"}) == (text, ())
+
+
+TAGGED = "<function=view>\n<parameter=path>\ncart.py\n</parameter>\n<parameter=start>3</parameter>\n</function>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<tool_call>\n{TAGGED}\n</tool_call>",
+        TAGGED,
+        '{"name": "view", "parameters": {"path": "cart.py", "start": "3"}}',
+        '<|python_tag|>{"name": "view", "parameters": {"path": "cart.py", "start": "3"}}',
+    ],
+    ids=["Qwen3-Coder", "SWE-smith", "Llama", "Llama with its tag"],
+)
+def test_calls_as_other_models_write_them(text: str) -> None:
+    said, (call,) = split_text_calls(f"Look.\n\n{text}\n", prefix="c", offered=("view",))
+    assert (said, call.name, call.arguments) == ("Look.", "view", {"path": "cart.py", "start": "3"})
+
+
+@pytest.mark.parametrize("cut", ["</function>", "</parameter>\n</function>"])
+def test_a_tagged_call_without_its_end_is_none(cut: str) -> None:
+    _, (call,) = split_text_calls(f"<tool_call>\n{TAGGED.removesuffix(cut)}", prefix="c")
+    assert (call.name, call.parse_error is not None) == ("view", True)
+    assert split_text_calls(TAGGED.removesuffix(cut), prefix="c", offered=("view",))[1] == ()
+    assert split_text_calls(TAGGED, prefix="c", offered=("grep",))[1] == ()
