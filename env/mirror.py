@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from gumshoe.env.sandboxes.staging import staged_paths
@@ -23,10 +24,12 @@ class FolderMirror:
 
     Args:
         folder: the folder; the sandbox's copy is made just after.
+        without: what is not copied.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, without: Iterable[str] = ()) -> None:
         self._folder = folder
+        self._without = frozenset(without)
         self._known = self._facts()
 
     def update(self, sandbox: Sandbox) -> list[Edit]:
@@ -61,7 +64,7 @@ class FolderMirror:
     def _facts(self) -> dict[str, Fact]:
         """The regular files that are copied into sandboxes."""
         found: dict[str, Fact] = {}
-        for path in staged_paths(self._folder):
+        for path in staged_paths(self._folder, self._without):
             try:
                 facts = path.lstat()
             except OSError:

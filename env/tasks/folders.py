@@ -5,15 +5,19 @@ Neither comes with an answer: the oracle is empty, and `check` can only show tha
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
-from gumshoe.env.tasks.projects import workspace_from_folder
+from gumshoe.env.ignore import Patterns
+from gumshoe.env.inside.programs.project import FOREIGN
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
-from gumshoe.records import Oracle, Task
+from gumshoe.records import Oracle, Task, WorkspaceSpec
 
 __all__ = ["PYTEST", "load_local", "load_nightmare"]
 
@@ -38,7 +42,8 @@ def load_local(
     Its files `.debugignore` and `.debugreadonly` hold in addition to `ignore` and `readonly`. Commands are lists of
     words, or strings that are split into words as a shell would; a bare `pytest` is run as a module of the sandbox's
     Python, where the program may not be installed. Variables before an entrypoint, as in `PYTHONPATH=src pytest` or
-    `env PYTHONPATH=src pytest`, are set for every program, word for word: `$NAME` stays as it is. Raises TaskError.
+    `env PYTHONPATH=src pytest`, are set for every program, word for word: `$NAME` stays as it is. Folders such as
+    `.venv` and `node_modules` that `.gitignore` names are left out, unless a command names them. Raises TaskError.
     """
     if not Path(path).is_dir():
         raise TaskError(f"no folder {path}: give the folder of a repository")
@@ -49,7 +54,11 @@ def load_local(
     if debug_entrypoint is not None:
         more, debugged = _parted(_words(debug_entrypoint, "debug_entrypoint"))
         variables = _together(variables, more)
-    workspace = workspace_from_folder(folder)
+    commands = (command, debugged or (), *(_words(words, "setup") for words in setup))
+    without = _installed(folder, " ".join(chain.from_iterable(commands)))
+    workspace = WorkspaceSpec(
+        path=str(folder), content=digest_of(folder, without=without), overlay=dict.fromkeys(without)
+    )
     task = Task(
         id=f"local/{folder.name}",
         source="local",
@@ -57,12 +66,26 @@ def load_local(
         workspace=workspace.model_copy(update={"environment": environment, "activate": _export(variables)}),
         entrypoint=command,
         debug_entrypoint=debugged,
-        setup=tuple(_words(words, "setup") for words in setup),
+        setup=tuple(commands[2:]),
         ignore=tuple(ignore),
         readonly=tuple(readonly),
         tags={"project": folder.name},
     )
     return [(task, Oracle(task_id=task.id, gold_patch=""))]
+
+
+def _installed(folder: Path, commands: str) -> list[str]:
+    """The ignored folders that installed packages lie in, unless the commands name them."""
+    try:
+        ignored = Patterns((folder / ".gitignore").read_text("utf-8", "replace").splitlines())
+    except OSError:
+        return []
+    found: list[str] = []
+    for parent, folders, _ in os.walk(folder):
+        own = Path(parent).relative_to(folder)
+        found += [str(own / name) for name in folders if name in FOREIGN and name not in commands]
+        folders[:] = [name for name in folders if name not in FOREIGN]
+    return sorted(path for path in found if ignored.match(path))
 
 
 def load_nightmare(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from gumshoe.errors import TaskError
@@ -81,18 +81,18 @@ def is_doctest(test: str) -> bool:
     return any(name == tail or name.startswith(f"{tail}.") for tail in tails)
 
 
-def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES) -> str:
+def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES, without: Collection[str] = ()) -> str:
     """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
 
-    Caches and git's own folder do not count. Raises TaskError when something cannot be read, when the folder's own name
-    cannot be part of a task, or when the files hold more than `limit` bytes together: what is hashed here is copied
-    into a sandbox later.
+    Caches, git's own folder and the folders `without` do not count. Raises TaskError when something cannot be read,
+    when the folder's own name cannot be part of a task, or when the files hold more than `limit` bytes together: what
+    is hashed here is copied into a sandbox later.
     """
     check_name(folder)
     digest = hashlib.sha256()
     left = limit
     try:
-        for path in _entries(folder):
+        for path in _entries(folder, without):
             left -= 0 if path.is_symlink() else path.stat().st_size
             if left < 0:
                 raise TaskError(f"{folder} holds more than {limit >> 20} MiB with {path.name}: move data elsewhere")
@@ -119,10 +119,11 @@ def workspace_from_folder(folder: Path, overlay: dict[str, str | None] | None = 
     return WorkspaceSpec(path=str(folder), content=digest_of(folder), overlay=overlay or {})
 
 
-def _entries(folder: Path) -> Iterator[Path]:
+def _entries(folder: Path, without: Collection[str]) -> Iterator[Path]:
     """Files and links below `folder`; no sockets and the like, which are not copied into sandboxes either."""
     for parent, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in LEFT_OUT)
+        place = Path(parent).relative_to(folder)
+        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and str(place / name) not in without)
         links = [name for name in folders if Path(parent, name).is_symlink()]
         for name in sorted([*links, *(name for name in files if not name.endswith(".pyc"))]):
             path = Path(parent, name)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue
 
@@ -25,6 +26,8 @@ from gumshoe.records import Observation, Task, ToolCall, Trajectory
 __all__ = ["Repository", "ToolSession"]
 
 STEPS = 1_000_000
+PLACES = ("path", "function")
+"""The arguments of tools that begin with a path."""
 T = TypeVar("T")
 
 
@@ -38,6 +41,8 @@ class Repository:
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
         self.folder = folder
+        names = sorted({str(folder.absolute()), str(folder.resolve())}, key=len, reverse=True)
+        self._own_path = re.compile(rf"(?:file://)?(?:{'|'.join(map(re.escape, names))})(/|(?![\w.-]))")
         self._options = dict(options)
 
     def task(self, problem: str = "") -> Task:
@@ -45,6 +50,20 @@ class Repository:
         options = {**self._options, **({"problem_statement": problem} if problem else {})}
         ((task, _),) = load_local(self.folder, **options)
         return task
+
+    def mapped(self, value: Any, root: str) -> Any:
+        """JSON in which absolute paths of the folder, which many clients send, lead to its copy at `root`.
+
+        Arguments that are a place become relative paths.
+        """
+        if isinstance(value, str):
+            return self._own_path.sub(lambda found: root and f"{root}{found[1]}", value)
+        if isinstance(value, list):
+            return [self.mapped(item, root) for item in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            items = cast("dict[str, Any]", value).items()
+            return {key: self.mapped(item, "" if key in PLACES else root) for key, item in items}
+        return value
 
 
 class ToolSession:
@@ -103,9 +122,10 @@ class ToolSession:
             self._controls.discard(control)
 
     def _call(self, name: str, arguments: Mapping[str, JsonValue], control: Control) -> Observation:
-        call = ToolCall(id=f"call-{next(self._ids)}", name=name, arguments=dict(arguments))
         try:
             env = self._up_to_date()
+            mapped = self._repository.mapped(dict(arguments), env.sandbox.root)
+            call = ToolCall(id=f"call-{next(self._ids)}", name=name, arguments=mapped)
             *_, info = run_cancellable(control, lambda: env.step(call), env.give_up)
             return info["observation"]
         except (Interrupted, SandboxError):
@@ -119,7 +139,7 @@ class ToolSession:
             limits = {"steps": STEPS, "wall_s": None, "command_timeout_s": self._config.command_timeout_s}
             task = self._repository.task()
             task = task.model_copy(update={"limits": task.limits.model_copy(update=limits)})
-            self._mirror = FolderMirror(self._repository.folder)
+            self._mirror = FolderMirror(self._repository.folder, task.workspace.overlay)
             # What a client's model asks for is never trusted.
             self._env = DebugEnv(task, tools=self._config.tools, sandbox=self._config.sandbox, trusted=False)
             self._env.reset()

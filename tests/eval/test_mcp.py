@@ -294,3 +294,31 @@ def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
         left = run_alone(begin, url, server)
         server.send_signal(signal.SIGKILL)
     assert all_gone(left)
+
+
+def test_a_client_may_send_absolute_paths_of_its_own_folder(ledger: Path) -> None:
+    place = f"{ledger}/ledger/rates.py"
+    change = {
+        "path": place,
+        "line": 28,
+        "do": "return Money.from_decimal(minor.scaleb(-exponent(money.currency)), target)",
+    }
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("view", {"path": place, "start": 28, "end": 28}, "ledger/rates.py 28-28 of"),
+        ("listdir", {"path": f"file://{ledger}/tests"}, "test_ledger.py"),
+        ("grep", {"pattern": "def convert", "path": str(ledger)}, "ledger/rates.py:"),
+        ("trace", {"function": f"{place}:convert"}, "RateTable.convert ledger/rates.py:23-28: 9 calls"),
+        ("eval", {}, "2 failed"),
+        ("vary", {"path": place, "start": 28, "end": 28}, "ledger/rates.py"),
+        ("whatif", {"variants": json.dumps([change])}, "now pass"),
+        ("pdb", {"command": f"b {place}:28\nc"}, "> ledger/rates.py:28 in convert (breakpoint 1)"),
+    ]
+
+    async def send() -> None:
+        async with in_process(ledger) as session:
+            for name, given, shown in calls:
+                answer = await session.call_tool(name, given)
+                assert not answer.isError, (name, text_of(answer))
+                assert shown in text_of(answer), name
+
+    run_alone(send)

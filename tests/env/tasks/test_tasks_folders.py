@@ -124,3 +124,16 @@ def test_folders_without_tests_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with pytest.raises(TaskError, match=r"task nightmare/one: .* has no tests: add a test.py"):
         load_tasks("nightmare", path=tmp_path)
+
+
+def test_ignored_folders_of_packages_are_left_out_unless_a_command_names_them(tmp_path: Path) -> None:
+    for path in (".gitignore", ".venv/bin/python", "web/node_modules/x/a.js", "venv/kept.py", "a.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(".venv\nnode_modules/\n")
+    ((task, _),) = load_tasks(f"local:{tmp_path}")
+    assert task.workspace.overlay == {".venv": None, "web/node_modules": None}
+    with open_sandbox(task, WARM, trusted=True) as sandbox:
+        kept = {entry.path for entry in sandbox.walk() if entry.kind == "file"}
+    assert kept == {".gitignore", "venv/kept.py", "a.py"}
+    ((own, _),) = load_tasks(f"local:{tmp_path}", entrypoint=".venv/bin/python -m pytest")
+    assert own.workspace.overlay == {"web/node_modules": None}
