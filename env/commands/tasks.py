@@ -138,7 +138,9 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    tasks, _ = _tasks(arguments)
+    tasks, unread = _tasks(arguments)
+    if unread and not tasks:
+        raise TaskError(f"{arguments.source} has no task that can be read")
     if arguments.json:
         print_json([{"id": task.id, "source": task.source, "hash": task.hash, "tags": task.tags} for task, _ in tasks])
         return 0

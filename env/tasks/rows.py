@@ -5,8 +5,10 @@ The images of SWE-bench and of the sets that follow it hold the repository in /t
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +133,13 @@ def json_value(row: Row, column: str, where: str, kind: str) -> Any:
 
 
 def test_ids(row: Row, column: str, where: str) -> tuple[str, ...]:
-    """A list of test ids; the classic schema of SWE-bench keeps it as JSON in a string. Raises TaskError."""
-    value = json_value(row, column, where, "a JSON list")
+    """A list of test ids; many sets keep it in a string, as JSON or as Python writes a list. Raises TaskError."""
+    value = row[column]
+    try:
+        value = json_value(row, column, where, "a JSON list")
+    except TaskError:
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            value = ast.literal_eval(value)
     if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
         raise TaskError(f"{where}: column {column} is not a list of test ids")
     return tuple(value)

@@ -9,8 +9,10 @@ such a name stands for all tests that share it.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.tasks.projects import PYTEST
@@ -28,6 +30,7 @@ from gumshoe.env.tasks.rows import (
     test_targets,
 )
 from gumshoe.env.tasks.taskset import OnError, named, refuse
+from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["grading_swebench", "image_of", "load_swebench"]
@@ -42,6 +45,10 @@ TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 DJANGO = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")
 SYMPY = ("bin/test", "-C", "--verbose")
 TIMEOUT_S = 1800.0
+IMAGES = ("image", "docker_image", "image_name")
+"""The columns that name the image, in SWE-bench 5 and in the sets that follow it."""
+COMMAND = "test_command"
+"""The tag that holds the row's own test command."""
 
 
 def load_swebench(
@@ -68,7 +75,8 @@ def image_of(instance_id: str) -> str:
 
 def grading_swebench(task: Task, oracle: Oracle) -> Task:
     """The task as a grader runs it: the files of the test patch, which the grader puts there itself."""
-    command = _test_command(task.tags["project"], test_files(oracle.test_patch))
+    own = task.tags.get(COMMAND)
+    command = _test_command(task.tags["project"], test_files(oracle.test_patch), own and shlex.split(own))
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})
 
 
@@ -79,19 +87,23 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     with named(where):
         files = test_files(test_patch)
         parse_patch(row["patch"])
+    command = _own_command(row, where)
     task = Task(
         id=row["instance_id"],
         source="swebench",
         problem_statement=row["problem_statement"],
-        workspace=WorkspaceSpec(
-            image=row.get("image") or image_of(row["instance_id"]), workdir=ROOT, activate=ACTIVATE
-        ),
-        entrypoint=_test_command(row["repo"], files if debug else []),
+        workspace=WorkspaceSpec(image=_image(row), workdir=ROOT, activate=ACTIVATE),
+        entrypoint=_test_command(row["repo"], files if debug else [], command),
         setup=(script(apply_command(test_patch)),) if debug and test_patch else (),
         readonly=tuple(f"/{path}" for path in test_targets(test_patch)) if debug else (),
         limits=Limits(command_timeout_s=TIMEOUT_S),
         regime="debug" if debug else "issue",
-        tags={"project": row["repo"], "version": str(row.get("version") or ""), "base_commit": row["base_commit"]},
+        tags={
+            "project": row["repo"],
+            "version": str(row.get("version") or ""),
+            "base_commit": row["base_commit"],
+            **({COMMAND: shlex.join(command)} if command else {}),
+        },
     )
     oracle = Oracle(
         task_id=task.id,
@@ -103,8 +115,27 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     return task, oracle
 
 
-def _test_command(repo: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Runs the tests in these files, or all of them, in the environment that is active."""
+def _image(row: Row) -> Any:
+    """The image that the row names, or the one that SWE-bench has for it."""
+    return next((row[column] for column in IMAGES if row.get(column)), None) or image_of(row["instance_id"])
+
+
+def _own_command(row: Row, where: str) -> list[str]:
+    """The test command that the row names; an empty one if it names none. Raises TaskError."""
+    config = row.get("install_config")
+    found = (
+        row.get("test_cmd") or row.get("test_cmds") or (config.get("test_cmd") if isinstance(config, dict) else None)
+    )
+    commands = [found] if isinstance(found, str) else found or []
+    if len(commands) > 1 or not all(isinstance(each, str) for each in commands):
+        raise TaskError(f"{where}: its test command is not one command")
+    return shlex.split(commands[0]) if commands else []
+
+
+def _test_command(repo: str, files: Sequence[str], own: Sequence[str] | None) -> tuple[str, ...]:
+    """Runs the tests in these files, or all of them, in the environment that is active; `own` is the row's command."""
+    if own:
+        return (*own, *files)
     if repo == "django/django":
         return (*DJANGO, *(file.removeprefix("tests/").removesuffix(".py").replace("/", ".") for file in files))
     return (*(SYMPY if repo == "sympy/sympy" else PYTEST), *files)

@@ -163,3 +163,33 @@ def test_a_file_of_mini_swe_agent_is_read() -> None:
 
 
 USED = {"prompt_tokens": 7, "completion_tokens": 3}
+
+
+def test_answers_go_to_their_calls_however_they_name_them() -> None:
+    def said(*calls: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"role": "assistant", "content": "", **({"tool_calls": list(calls)} if calls else {}), **more}
+
+    def call(name: str, **more: Any) -> dict[str, Any]:
+        return {"function": {"name": name, "arguments": "{}"}, **more}
+
+    found = from_messages(
+        [
+            said(call("a", id="1"), call("b", id="2")),
+            {"role": "tool", "tool_call_id": "2", "content": "B"},
+            {"role": "tool", "tool_call_id": "1", "content": "A"},
+            said(call("c", id="1"), call("d")),
+            *({"role": "tool", "content": text} for text in "CD"),
+            said(function_call={"name": "e", "arguments": "{}"}),
+            {"role": "function", "name": "e", "content": "E"},
+            {"role": "tool", "content": "nobody asked"},
+        ],
+        name="t",
+    )
+    assert [[(seen.tool, seen.text) for seen in step.observations] for step in found.steps] == [
+        [("a", "A"), ("b", "B")],
+        [("c", "C"), ("d", "D")],
+        [("e", "E")],
+    ]
+    assert (found.messages[-1].role, found.messages[-1].content) == ("user", "nobody asked")
+    with pytest.raises(DatasetError, match="no call with the id 9"):
+        from_messages([said(call("a", id="1")), {"role": "tool", "tool_call_id": "9", "content": "x"}], name="t")

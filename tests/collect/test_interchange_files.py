@@ -43,7 +43,7 @@ STEPS = [
 ATIF = {"schema_version": "ATIF-v1.5", "agent": {"name": "a", "tool_definitions": [TOOL]}, "steps": STEPS}
 SOUND: dict[str, tuple[str, Any]] = {
     "atif": ("x.json", {**ATIF, "subagent_trajectories": [ATIF]}),
-    "messages": ("x.jsonl", {"id": "m", "messages": CHAT, "tools": [TOOL]}),
+    "messages": ("x.jsonl", {"id": "m", "messages": json.dumps(CHAT), "tools": [TOOL]}),
     "mini-swe-agent": ("x.traj.json", {"messages": CHAT, "info": INFO}),
     "swe-agent": ("x.traj", {"history": CHAT, "info": INFO}),
 }

@@ -6,7 +6,7 @@ import json
 import urllib.parse
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from gumshoe.collect.data.interchange.messages import from_messages
 from gumshoe.collect.data.interchange.swe_agent import from_mini_swe_agent, from_swe_agent
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
-from gumshoe.storage import read_json, read_jsonl, write_atomic, write_lines
+from gumshoe.storage import parse_json, read_json, read_jsonl, write_atomic, write_lines
 
 __all__ = ["FORMATS", "Format", "write_atif"]
 
@@ -94,11 +94,19 @@ def _holds_mini_swe_agent(file: Path) -> bool:
 
 def _read_messages(file: Path) -> Iterator[Trajectory]:
     for number, row in read_jsonl(file):
-        if not isinstance(row.get("messages"), list):
+        messages, tools = _decoded(row.get("messages")), _decoded(row.get("tools"))
+        if not isinstance(messages, list):
             raise DatasetError(f"{file} line {number} has no list of messages")
         name = str(row.get("id") or f"{file.stem}-{number}")
         with _naming(file, number):
-            yield from_messages(row["messages"], row.get("tools") or (), name=name)
+            yield from_messages(messages, tools or (), name=name)
+
+
+def _decoded(value: Any) -> Any:
+    """The value, or what it holds as JSON text, as columns of many sets do."""
+    with suppress(ValueError):
+        return parse_json(value) if isinstance(value, str) else value
+    return value
 
 
 FORMATS: dict[str, Format] = {

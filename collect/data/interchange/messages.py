@@ -121,40 +121,66 @@ def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
 
 def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | Turn]:
     turns: list[Message | Turn] = []
-    answers: dict[str | None, str] = {}
-    for number, message in enumerate(messages):
-        with reading(f"{name}: message {number}"):
-            if message["role"] == "tool":
-                answers[message.get("tool_call_id")] = _content(message.get("content"))
+    answers: dict[int, dict[str, str]] = {}
     for number, message in enumerate(messages):
         with reading(f"{name}: message {number}"):
             role = message["role"]
             if not isinstance(role, str):
                 raise TypeError("role must be a string")
             if role == "assistant":
-                turns.append(_turn(message, answers, number))
-            elif role != "tool":
+                answers[len(turns)] = {}
+                turns.append(Turn(_completion(message, number), ()))
+            elif role not in ("tool", "function") or not _take_answer(message, turns, answers):
                 text = _content(message.get("content"))
                 turns.append(Message(role="system" if role == "system" else "user", content=text))
-    return turns
+    return [_answered(turn, answers[at]) if isinstance(turn, Turn) else turn for at, turn in enumerate(turns)]
 
 
-def _turn(message: Mapping[str, Any], answers: Mapping[str | None, str], number: int) -> Turn:
-    text, calls = _content(message.get("content")), _calls(message)
+def _completion(message: Mapping[str, Any], number: int) -> Completion:
+    text, calls = _content(message.get("content")), _calls(message, number)
     if not calls:
         text, calls = split_text_calls(text, prefix=f"call-{number}")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    completion = Completion(
-        text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop"
-    )
-    answered = itertools.takewhile(lambda call: call.id in answers, calls)
-    return Turn(completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
+    return Completion(text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
 
 
-def _calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+def _take_answer(
+    message: Mapping[str, Any], turns: Sequence[Message | Turn], answers: Mapping[int, dict[str, str]]
+) -> bool:
+    """Takes the answer to a call: the last one of its id, or, if it names none, the first that waits for an answer.
+
+    Returns whether there is one. Raises ValueError for an id that no call has.
+    """
+    wanted = message.get("tool_call_id")
+    for at in sorted(answers, reverse=True):
+        turn = turns[at]
+        assert isinstance(turn, Turn)
+        waiting = [call.id for call in turn.completion.tool_calls if call.id not in answers[at]]
+        found = next((each for each in waiting if wanted in (None, "", each)), None)
+        if found is not None:
+            answers[at][found] = _content(message.get("content"))
+            return True
+    if wanted:
+        raise ValueError(f"no call with the id {wanted} waits for an answer")
+    return False
+
+
+def _answered(turn: Turn, answers: Mapping[str, str]) -> Turn:
+    """The turn with its answers, up to the first call that has none."""
+    answered = itertools.takewhile(lambda call: call.id in answers, turn.completion.tool_calls)
+    return Turn(turn.completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
+
+
+def _calls(message: Mapping[str, Any], number: int) -> tuple[ToolCall, ...]:
+    """The calls in a message, whose place in the conversation is `number`; `function_call` is an older form for one."""
+    calls = message.get("tool_calls") or ()
+    if not calls and message.get("function_call"):
+        calls = [{"function": message["function_call"]}]
     return tuple(
-        parse_native(call.get("id") or f"call-{number}", call["function"]["name"], call["function"].get("arguments"))
-        for number, call in enumerate(message.get("tool_calls") or ())
+        parse_native(
+            call.get("id") or f"call-{number}-{index}", call["function"]["name"], call["function"].get("arguments")
+        )
+        for index, call in enumerate(calls)
     )
 
 

@@ -111,7 +111,7 @@ def test_some_repositories_have_a_runner_of_their_own(repo: str, ending: tuple[s
         ({"instance_id": None}, "row 1: column instance_id is missing"),
         ({"repo": 3}, "task Owner__calc-7: column repo is not a string"),
         ({"patch": "words"}, "task Owner__calc-7: the patch is not a unified diff"),
-        ({"FAIL_TO_PASS": "oops"}, "task Owner__calc-7: column FAIL_TO_PASS is not a JSON list"),
+        ({"FAIL_TO_PASS": "oops"}, "task Owner__calc-7: column FAIL_TO_PASS is not a list of test ids"),
         ({"PASS_TO_PASS": "[1]"}, "task Owner__calc-7: column PASS_TO_PASS is not a list of test ids"),
         ({"image": 3}, "entry 1 is not a task: image: Input should be a valid string"),
         ({"instance_id": ""}, "entry 1 is not a task: id: "),
@@ -146,3 +146,21 @@ def test_ids_that_were_cut_short_match_by_what_they_begin() -> None:
     failed = (*outcomes, TestOutcome(id="t.py::a[select x]", outcome="failed"))
     assert not judge(run.model_copy(update={"outcomes": failed}), oracle).resolved
     assert not judge(run.model_copy(update={"outcomes": ()}), oracle).resolved
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"docker_image": "set/calc:7", "install_config": {"test_cmd": "pytest -rA --color=no"}},
+        {"image_name": "set/calc:7", "test_cmd": "pytest -rA --color=no"},
+        {"docker_image": "set/calc:7", "test_cmds": ["pytest -rA --color=no"]},
+    ],
+    ids=["SWE-rebench", "SWE-Gym", "SWE-bench-Live"],
+)
+def test_a_row_with_an_image_and_a_test_command_of_its_own(own: dict[str, Any], tmp_path: Path) -> None:
+    python_list = str(["tests/test_new.py::test_it[a'b]"])
+    ((task, oracle),) = load_tasks("swebench", path=written(tmp_path, {**CLASSIC, **own, "FAIL_TO_PASS": python_list}))
+    assert task.workspace.image == "set/calc:7"
+    assert task.entrypoint == ("pytest", "-rA", "--color=no")
+    assert verified_task(task, oracle).entrypoint == (*task.entrypoint, "tests/test_new.py")
+    assert oracle.fail_to_pass == ("tests/test_new.py::test_it[a'b]",)
