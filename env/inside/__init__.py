@@ -14,8 +14,8 @@ any other.
 | watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.suspects` | `runs`, `debugger`, `programs` |
 | test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
 | test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
-| maker of bugs | `bugs.verifier`, `bugs.trials` | `bugs`, `runs` |
-| rewriting of tests for a verdict | `verdict.gumshoe_variants`, run by its path | `verdict` |
+| maker of bugs | `bugs.verifier`, `bugs.trials` | `bugs`, `runs`, `programs` |
+| rewriting of tests for a verdict | `verdict.variants` | `verdict` |
 | carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |
 | build sandbox, without a warden | `programs.drop_privileges`, `programs.fetch_sdist`, by their paths | nothing |
 

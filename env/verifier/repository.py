@@ -16,7 +16,6 @@ from pydantic import ValidationError
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.inside.loading import PACKAGE
 from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
@@ -28,7 +27,7 @@ from gumshoe.tools.runs.interpreters import is_pytest, our_program, python_words
 __all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
 
 READONLY_FILE = ".debugreadonly"
-VARIANTS, PROGRAM = "variants.json", f"{PACKAGE}/verdict/gumshoe_variants.py"
+VARIANTS, PROGRAM = "variants.json", "verdict.variants"
 REWRITE_S = 120.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
@@ -119,7 +118,7 @@ class TaskRepository:
             "all": everything,
         }
         answer = posixpath.join(sandbox.support, VARIANTS)
-        argv = [sandbox.python, posixpath.join(sandbox.support, PROGRAM), answer]
+        argv = [sandbox.python, *our_program(sandbox.support, PROGRAM), answer]
         result = sandbox.run(argv, input=json.dumps(request).encode(), timeout=REWRITE_S)
         try:
             if result.exit_code == 0:

@@ -1,7 +1,7 @@
 """Two variants of the tests, in which each chosen test passes in one and fails in the other.
 
-Test functions and scripts are rewritten in a sandbox (`gumshoe_variants`), before the patch is there. A doctest stands
-in the code under repair, which comes with the patch: it gets an example at its end, afterwards.
+Test functions and scripts are rewritten in a sandbox, by `env/inside/verdict`, before the patch is there. A doctest
+stands in the code under repair, which comes with the patch: it gets an example at its end, afterwards.
 """
 
 from __future__ import annotations

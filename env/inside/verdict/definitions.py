@@ -1,52 +1,16 @@
-"""Rewrites test files into two variants, in which each chosen test passes in one and fails in the other.
+"""Where tests are defined: their functions, found by the ids that pytest, unittest, Django and sympy give them.
 
-    python gumshoe_variants.py ANSWER < request
-
-Standard library only, Python 3.6 to 3.14. Nothing of the project is imported or run. The request is JSON:
-
-    {"tests": [test id], "vary": [test id], "proven": null or {definition: [number of a comparison]},
-     "files": [paths of test files that may be rewritten], "script": path or null, "seed": text,
-     "draw": bool, "all": bool}
-
-A definition is `path::Class.function`; all tests that run it share its variants. Tests that are made at run time have
-no function by their name: they share `path::<made>`, which stands for the functions that may make them, and all tests
-of the file are true or false together. They are varied only if that is proven to work. `vary` names the tests to vary
-where nothing is proven; otherwise exactly the proven definitions are varied. Without `draw`, every definition holds in
-the first variant and fails at its end in the second one. With `all`, unproven comparisons are changed, too. The file
-ANSWER holds
-
-    {"variants": [{path: content in base64}, the same], "tests": {test id: [definition]},
-     "definitions": {definition: {"path", "false_in": 0 or 1, "comparisons": [number of each changed comparison],
-                                  "fails_at": [[first line, last line]], "asks_at": [[first line, last line]]}},
-     "strict": [test that nothing in its file or the conftests above expects to fail]}
-
-The two variants of a file have the same size and the same lines. Where a test is false, its comparisons ask for another
-value than the expected one (`asks_at`): all but one have to find it unequal; that one, or an assertion at the end, has
-to fail (`fails_at`).
+Standard library only, Python 3.6 to 3.14.
 """
 
 import ast
-import base64
 import contextlib
 import io
-import json
 import os
-import random
 import re
-import sys
 import tokenize
 
-from gumshoe_falsify import (
-    OTHER,
-    WRONG,
-    Replacement,
-    SourceText,
-    comparisons,
-    end_assertions,
-    helper,
-    script_end,
-    script_exits,
-)
+from .falsify import SourceText
 
 _DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -92,22 +56,24 @@ class TestFile(SourceText):
         return decorated or inner
 
 
-class Tests:
+class Definitions:
     """Finds the functions that define tests, without running anything.
 
     Args:
         files: the paths of all files that may hold them.
         script: the program that the tests are run by, if it is a script.
-        titles: the ids that are the first lines of docstrings.
+        tests: the ids of the tests.
     """
 
-    def __init__(self, files, script, titles=()):
+    def __init__(self, files, script, tests):
         self.paths = list(files)
         self.script = script
         self._parsed = {}
+        # Django's runner shows the first line of a test's docstring in place of its name.
+        titles = {test for test in tests if " " in test and "::" not in test and not _DJANGO.match(test)}
         self._titled = self._find_titles(titles) if titles else {}
 
-    def definitions(self, test):
+    def of(self, test):
         """{definition: (file, function, classes around it)} of a test id; the function is None for a whole script."""
         if test == self.script:
             file = self.file(test)
@@ -123,8 +89,8 @@ class Tests:
                 return found
         return {}
 
-    def made(self, test):
-        """{definition: (file, functions, ())} of a test that is made at run time."""
+    def makers_of(self, test):
+        """{definition: (file, functions, ())} of a test that is made at run time, by one of these functions."""
         for path, names in self._readings(test):
             file = self.file(path)
             functions = [] if file is None or not names or "." in names[-1] else file.makers(names)
@@ -268,121 +234,10 @@ def _functions(body, around=()):
                 yield each
 
 
-def _expects_failure(nodes):
+def expects_failure(nodes):
     """Whether a decorator of a test or its classes expects it to fail."""
     for node in nodes:
         for decorator in getattr(node, "decorator_list", ()):
             if _EXPECTED_FAILURE.search(ast.dump(decorator)):
                 return True
     return False
-
-
-def variants(request):
-    """The answer to a request."""
-    chance = random.Random(request["seed"])
-    titles = {test for test in request["tests"] if " " in test and "::" not in test and not _DJANGO.match(test)}
-    tests = Tests(request["files"], request["script"], titles)
-    known, of_test, together = {}, {}, {}
-    for test in request["tests"]:
-        found = tests.definitions(test)
-        if not found:
-            found = tests.made(test)
-            together.update({name.partition("::")[0]: None for name in found})
-        known.update(found)
-        of_test[test] = sorted(found)
-        if test.endswith(".py"):
-            together[test] = None
-    together = {path: chance.randrange(2) for path in sorted(together)}  # These files pass or fail as one.
-    proven = request["proven"]
-    wanted = {each for test in request["vary"] for each in of_test.get(test, ())} if proven is None else set(proven)
-    changes, facts = {}, {}
-    for name in sorted(wanted & set(known)):
-        file, function, around = known[name]
-        is_made = isinstance(function, list)
-        if is_made and proven is None and not request["all"]:
-            continue
-        if isinstance(function, _FUNCTIONS) and _expects_failure((function, *around)):
-            continue
-        sites = [] if is_made else comparisons(file, function, chance)
-        chosen = [sites[number] for number in (proven or {}).get(name, range(len(sites) * request["all"]))]
-        if is_made:
-            ends = [end for each in function for end in end_assertions(file, each, chance)]
-        else:
-            ends = script_end(file, chance) if function is None else end_assertions(file, function, chance)
-        if ends:
-            false_in = together.get(file.path, chance.randrange(2)) if request["draw"] else 1
-            wrong = chance.choice([None, chance.choice(chosen)]) if request["draw"] and chosen else None
-            made = _falsified(name, chosen, ends, wrong)
-            if function is None:
-                made += [each for site in script_exits(file, file.tree) for each in site.changes(WRONG, None)]
-            changes.setdefault(file.path, []).extend((each, false_in) for each in made)
-            numbers = [sites.index(each) for each in chosen]
-            facts[name] = {
-                "path": file.path,
-                "false_in": false_in,
-                "comparisons": numbers,
-                "fails_at": [],
-                "asks_at": [],
-            }
-    written = [{}, {}]
-    for path, found in changes.items():
-        file = tests.file(path)
-        found += [(each, 0) for each in helper(file)]
-        for number in (0, 1):
-            data, places = _written(file, found, number)
-            written[number][path] = base64.b64encode(data).decode("ascii")
-            for (name, kind), spans in places.items():  # The same lines in both variants.
-                facts[name].update({kind: spans})
-        made = facts.get(path + "::<made>", {"fails_at": []})
-        for fact in facts.values():  # Other tests of the file may run the same functions.
-            if fact["path"] == path and fact is not made:
-                fact["fails_at"] = fact["fails_at"] + made["fails_at"]
-    return {
-        "variants": written,
-        "tests": {test: [each for each in names if each in facts] for test, names in of_test.items()},
-        "definitions": facts,
-        "strict": [test for test, names in of_test.items() if names and not tests.expects_failures(names)],
-    }
-
-
-def _falsified(name, chosen, ends, wrong):
-    """The changes that make a definition false at one comparison, or at its end."""
-    found = []
-    for site in chosen:
-        label = (name, "fails_at" if site is wrong else "asks_at", site.start)
-        found.extend(site.changes(WRONG if site is wrong else OTHER, label))
-    for start, end, frame, texts in ends:
-        label = (name, "asks_at" if wrong else "fails_at", start)
-        found.append(Replacement(start, end, [frame.replace("{}", text) for text in texts], label))
-    return found
-
-
-def _written(file, changes, number):
-    """(content of a variant, {(definition, kind): [first line, last line] of each place})."""
-    pieces, at, line, places = [], 0, 1, {}
-    ordered = sorted(enumerate(changes), key=lambda each: (each[1][0].start, each[1][0].end, each[0]))
-    for _, (change, false_in) in ordered:
-        kept = file.text[at : change.start]
-        text = change.texts[number == false_in]
-        line += kept.count("\n")
-        if change.label is not None:
-            name, kind, start = change.label
-            first = line + len(text) - len(text.lstrip("\n"))
-            span = places.setdefault((name, kind), {}).setdefault(start, [first, first])
-            span[1] = line + text.rstrip("\n").count("\n")
-        line += text.count("\n")
-        pieces += [kept, text]
-        at = change.end
-    text = "".join(pieces) + file.text[at:]
-    return text.encode(file.encoding), {key: sorted(spans.values()) for key, spans in places.items()}
-
-
-def main():
-    """Answers the request on standard input."""
-    answer = variants(json.loads(sys.stdin.read()))
-    with open(sys.argv[1], "w") as stream:
-        json.dump(answer, stream)
-
-
-if __name__ == "__main__":
-    main()
