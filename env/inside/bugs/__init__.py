@@ -1,1 +1,19 @@
-"""The maker of bugs: tries variants of a project against its tests."""
+"""The maker of bugs: tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
+
+    verifier            the program; it has pytest loaded and what the project imports from outside, but not the project
+    |- Suite.run        imports the project as it is now, collects and runs its tests: twice for the baseline, and twice
+    |                   for each variant that changes what runs at the import
+    `- Suite.collected  imports the clean project and collects its tests, once for all variants
+       `- run           gives changed functions their new code, then runs some of the tests: up to three times a variant
+
+    trials              the program; it writes a variant into the project's files
+    `- run_pytest       imports the project as it is now and runs its tests
+
+Each hangs from the process that it is a fork of. One that has run tests writes what `OutcomeRecorder` has seen, as
+JSON, into a pipe to its parent, and ends (`runs.forks.answer_of`); one that takes too long is killed, with all that it
+has started.
+
+A fork is cheap, but what a process has loaded is loaded in its forks, too. So one that is to import the project in its
+present state comes from a process that has never imported it, and one that is to skip the import comes from a process
+that has imported the clean project and changes functions in place (`runs.patches`).
+"""

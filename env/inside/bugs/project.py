@@ -29,11 +29,7 @@ class ProjectUnderTest:
         self.arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         self.arguments += request.get("arguments", [])
         self.entries = {}
-        self.chance = Chance()
-
-    def wall_of(self, trace):
-        """Seconds that a run of the suite may take; tracing it takes longer."""
-        return self.wall_s * (self.trace_factor if trace else 1.0)
+        self.randomness = Randomness()
 
     def save(self):
         """Makes the clean copy, of a project that nothing has been run in yet."""
@@ -69,8 +65,9 @@ class ProjectUnderTest:
         else:
             shutil.copy2(source, target, follow_symlinks=False)
 
-    def write(self, files):
-        """Writes texts by path and forgets the byte code of what was there."""
+    def reset_and_write(self, files):
+        """Makes the project the clean one with these texts, by path."""
+        self.restore()
         for path, text in files.items():
             target = os.path.join(self.root, path)
             forget_byte_code(target)
@@ -142,7 +139,7 @@ class Watched:
         return self.__name__
 
 
-class Chance:
+class Randomness:
     """Watches the system's random numbers and clocks. Python's shared random numbers need nobody to watch them.
 
     A module that was imported before keeps the originals.

@@ -1,4 +1,4 @@
-"""Pytest plugins that watch one run of a suite: outcomes and failures.
+"""Pytest plugins that watch one run of a suite: outcomes and failures, and which lines each test executes.
 
 Standard library and pytest only, Python 3.6 and later.
 """
@@ -12,30 +12,44 @@ import traceback
 import pytest
 
 from ..programs.project import real_project_path
+from ..programs.runner_hooks import FAILED
+from ..runs.lines import make_follower
 from ..runs.outcomes import phase_outcome, worse_outcome
-from ..runs.patches import loaded_files
 
 # Also the end of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
 ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}|(?<=\.\.\.)[0-9a-fA-F]{6,}(?=>)")
 MESSAGE_LIMIT = 2000
 FRAMES_LIMIT = 30
+STALE_CALLS = 4
+"""Calls of a function in a row without a new line, after which all of its lines count as executed by the test."""
+MOST_CALLS = 500_000
+"""Calls after which a test is followed no longer: following a test that does little else would take many times as long
+as the test. They add some tenths of a second."""
+PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty"})
 
 
 class OutcomeRecorder:
     """A pytest plugin that keeps each test's outcome, and where and why it failed.
 
     At the end of the session it writes all that to `writer`, in one piece, and ends the process.
+
+    Args:
+        root: the real path of the project.
+        temporary: pytest's folder for temporary files.
+        writer: a descriptor.
+        lines: what records lines in the same run, if anything does.
+        randomness: what watches random numbers and clocks, if anything does.
     """
 
-    def __init__(self, root, temporary, writer, tracer=None, chance=None):
+    def __init__(self, root, temporary, writer, lines=None, randomness=None):
         self.root = root
         self.temporary = temporary
         self.writer = writer
-        self.tracer = tracer
+        self.lines = lines
         self.outcomes = {}
         self.failures = {}
         self.seconds = {}
-        self.chance = chance
+        self.randomness = randomness
         self.random_before = None
         self.random_after = {}
         self.clocks = {}
@@ -59,17 +73,11 @@ class OutcomeRecorder:
             "clocks": self.clocks,
             "exit_code": self.exit_code,
         }
-        if self.tracer is not None:
-            seen["covered"] = self.tracer.covered
-            seen["unfollowed"] = self.tracer.unfollowed
+        if self.lines is not None:
+            seen["covered"] = self.lines.covered
+            seen["unfollowed"] = self.lines.unfollowed
             seen["modules"] = outside_modules(self.root)
-        self.write(seen)
-
-    def write(self, seen):
-        """Writes it and ends the process."""
-        answer = json.dumps(seen).encode("utf-8")
-        while answer:
-            answer = answer[os.write(self.writer, answer) :]
+        write_answer(self.writer, seen)
         os._exit(0)
 
     def pytest_collectreport(self, report):
@@ -79,18 +87,18 @@ class OutcomeRecorder:
 
     def pytest_runtest_logstart(self, nodeid):
         """Notes where the random numbers are."""
-        if self.chance is not None:
-            self.random_before = self.chance.state()
-            self.chance.clocks_read_in.clear()
+        if self.randomness is not None:
+            self.random_before = self.randomness.state()
+            self.randomness.clocks_read_in.clear()
 
     def pytest_runtest_logfinish(self, nodeid):
         """Keeps where a test has left the random numbers, if it has used them, and which files have read a clock."""
-        if self.chance is None:
+        if self.randomness is None:
             return
-        after = self.chance.state()
+        after = self.randomness.state()
         if after != self.random_before:
             self.random_after[nodeid] = after
-        paths = [real_project_path(file, self.root) for file in self.chance.clocks_read_in]
+        paths = [real_project_path(file, self.root) for file in self.randomness.clocks_read_in]
         if any(paths):
             self.clocks[nodeid] = [path for path in paths if path is not None]
 
@@ -98,11 +106,11 @@ class OutcomeRecorder:
     def pytest_runtest_makereport(self, item, call):
         """Keeps a test's first failure."""
         # Nobody reads the failure as pytest would print it, and printing takes longer than most tests.
-        item.repr_failure = item._repr_failure_py = nothing
+        item.repr_failure = item._repr_failure_py = _print_nothing
         result = yield
         report = result.get_result()
         if report.failed and call.excinfo is not None and report.nodeid not in self.failures:
-            self.failures[report.nodeid] = self.failure(report, call.excinfo)
+            self.failures[report.nodeid] = self._failure(report, call.excinfo)
 
     def pytest_runtest_logreport(self, report):
         """Keeps a test's outcome and adds up its seconds."""
@@ -111,31 +119,88 @@ class OutcomeRecorder:
         if known is not None or report.when != "setup" or report.outcome != "passed":
             self.outcomes[report.nodeid] = worse_outcome(known, phase_outcome(report))
 
-    def failure(self, report, excinfo):
+    def _failure(self, report, excinfo):
         """A failure as JSON: phase, type, message, and the innermost frames in the project."""
         entries = traceback.StackSummary.extract(traceback.walk_tb(excinfo.tb), lookup_lines=False)
-        frames = [self.frame(entry) for entry in entries]
+        frames = [self._frame(entry) for entry in entries]
         return {
             "when": report.when,
             "type": excinfo.typename,
-            "message": self.clean(excinfo.exconly())[:MESSAGE_LIMIT],
+            "message": self._stable(excinfo.exconly())[:MESSAGE_LIMIT],
             "frames": [frame for frame in frames if frame is not None][-FRAMES_LIMIT:],
         }
 
-    def frame(self, entry):
+    def _frame(self, entry):
         """[path, line, function] of a frame in the project, else None."""
         path = real_project_path(entry.filename, self.root)
         return None if path is None else [path, entry.lineno, entry.name]
 
-    def clean(self, text):
+    def _stable(self, text):
         """The text without what differs from run to run and from place to place."""
         text = text.replace(self.temporary, "TMP").replace(self.root + os.sep, "")
         return ADDRESS.sub("0x...", text)
 
 
-def nothing(*arguments, **options):
-    """Stands in for the functions that print failures."""
+class LineRecorder:
+    """A pytest plugin that records which lines of the project each test executes. It begins when it is made; what runs
+    until the tests are collected, imports above all, counts for the test "".
+
+    No line that a test executes is missing, but some may be there that it does not execute; except for the tests that
+    are not followed to their end.
+
+    Attributes:
+        covered: {path: {line: [test, ...]}}.
+        unfollowed: tests that start processes, from Python 3.8 on, and those that make too many calls.
+    """
+
+    def __init__(self, root):
+        self.covered = {}
+        self.unfollowed = []
+        self._starts_process = False
+        if hasattr(sys, "addaudithook"):
+            self._watch_processes()
+        self._follower = make_follower(lambda file: real_project_path(file, root), lambda path: False, STALE_CALLS)
+        self._follower.start()  # Without a limit of calls: no run of a test could stand in for an import.
+
+    def _watch_processes(self):
+        # A plain function: the trace function raises an event with each look at a frame's code, and calling a bound
+        # method as a hook takes three times as long.
+        def on_audit(event, arguments):
+            if event in PROCESS_EVENTS:
+                self._starts_process = True
+
+        sys.addaudithook(on_audit)
+
+    def pytest_collection_finish(self, session):
+        """Ends what belongs to no test."""
+        self._end("")
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        """Follows one test, with its fixtures."""
+        self._starts_process = False
+        self._follower.start(MOST_CALLS)
+        yield
+        if self._starts_process or self._follower.gave_up:
+            self.unfollowed.append(item.nodeid)
+        self._end(item.nodeid)
+
+    def _end(self, test):
+        self._follower.stop()
+        for path, line in self._follower.possible_lines():
+            self.covered.setdefault(path, {}).setdefault(line, []).append(test)
+        self._follower.clear()
+
+
+def _print_nothing(*arguments, **options):
     return ""
+
+
+def write_answer(writer, answer):
+    """Writes an object as JSON."""
+    left = json.dumps(answer).encode("utf-8")
+    while left:
+        left = left[os.write(writer, left) :]
 
 
 def verdict_of(seen):
@@ -149,15 +214,10 @@ def verdict_of(seen):
 
 def failing(outcomes):
     """The tests that fail, in their order."""
-    return [test for test, outcome in outcomes.items() if outcome in ("failed", "error")]
+    return [test for test, outcome in outcomes.items() if outcome in FAILED]
 
 
 def outside_modules(root):
     """What is imported from outside of the project."""
     files = [(name, getattr(module, "__file__", None)) for name, module in sys.modules.copy().items()]
     return sorted(name for name, path in files if isinstance(path, str) and real_project_path(path, root) is None)
-
-
-def inside_modules(root):
-    """The project's own files that are imported, without conftests."""
-    return sorted(path for path in loaded_files(root) if os.path.basename(path) != "conftest.py")

@@ -18,45 +18,60 @@ import os
 import sys
 import time
 
-import pytest
-
-from ..runs.forks import answer_of
 from .recorder import OutcomeRecorder, failing
+from .suites import run_pytest
 
 
-def run(arguments, wall_s):
-    """What one run of the tests in a fork gave. Nobody reads its messages, so their paths may stay as they are."""
+class Trials:
+    """The project in the current folder, and what is known of it."""
 
-    def child(writer):
+    def __init__(self, request):
+        self._arguments = [*request["arguments"], "-p", "no:cacheprovider", "--tb=no", "--rootdir", os.getcwd()]
+        self._cases = request["cases"]
+        self._passed = {}
+        self._wall_s = request["wall_s"]
+        began = time.time()
+        self._failing = failing(self._run([]).get("outcomes", {}))
+        self._wall_s = min(self._wall_s, max(2.0, 10 * (time.time() - began)))
+
+    def follow(self, orders):
+        """Tries the cases of each order. Returns which pass, by id."""
+        for order in orders:
+            for name in order:
+                if name not in self._passed:
+                    self._passed[name] = self._passes(*self._cases[name])
+                if self._passed[name]:
+                    break
+        return self._passed
+
+    def _passes(self, path, text):
+        """Whether a variant makes the failing tests pass, and breaks no others."""
+        before = _read(path)
+        _write(path, text)
         try:
-            pytest.main(arguments, plugins=[OutcomeRecorder(os.getcwd(), os.getcwd(), writer)])
+            return all(self._run(["-x", *tests]).get("exit_code") == 0 for tests in (self._failing, []))
         finally:
-            os._exit(1)
+            _write(path, before)
 
-    return answer_of(child, wall_s)
+    def _run(self, arguments):
+        """What a run of the tests gives. Nobody reads its messages, so their paths may stay as they are."""
+
+        def plugins(writer):
+            return [OutcomeRecorder(os.getcwd(), os.getcwd(), writer)]
+
+        return run_pytest([*self._arguments, *arguments], plugins, self._wall_s)
 
 
-def write(path, text):
+def _write(path, text):
     """Writes a text as it is, undecodable bytes restored."""
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.write(text)
 
 
-def read(path):
+def _read(path):
     """The text of a file, undecodable bytes escaped, newlines as they are."""
     with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
         return file.read()
-
-
-def passes(case, arguments, failing, wall_s):
-    """Whether a variant makes the failing tests pass, and breaks no others."""
-    path, text = case
-    before = read(path)
-    write(path, text)
-    try:
-        return all(run([*arguments, "-x", *tests], wall_s).get("exit_code") == 0 for tests in (failing, []))
-    finally:
-        write(path, before)
 
 
 def main(_):
@@ -65,20 +80,9 @@ def main(_):
     sys.dont_write_bytecode = True
     sys.path.insert(0, "")  # as `python -m pytest` does
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    said = os.dup(1)
+    answer = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    arguments = [*request["arguments"], "-p", "no:cacheprovider", "--tb=no", "--rootdir", os.getcwd()]
-    began = time.time()
-    outcomes = run(arguments, request["wall_s"]).get("outcomes", {})
-    wall_s = min(request["wall_s"], max(2.0, 10 * (time.time() - began)))
-    broken = failing(outcomes)
-    passed = {}
-    for order in request["orders"]:
-        for name in order:
-            if name not in passed:
-                passed[name] = passes(request["cases"][name], arguments, broken, wall_s)
-            if passed[name]:
-                break
-    os.write(said, json.dumps({"passed": passed}).encode() + b"\n")
+    passed = Trials(request).follow(request["orders"])
+    os.write(answer, json.dumps({"passed": passed}).encode() + b"\n")

@@ -8,7 +8,8 @@ Reads one JSON request from standard input:
 
 and writes one JSON object a line to `results`. The first line is about the project as it is, its baseline: the first
 request runs the suite, records which test executes which line, and keeps a clean copy. Where the suite does not pass,
-that is all. Then there is a line for each candidate, whose `status` is
+that is all; there is no line at all where pytest does not start. Then there is a line for each candidate, whose
+`status` is
 
     uncovered   no test executes a changed line; nothing was run
     survived    the tests that execute a changed line pass
@@ -18,34 +19,33 @@ that is all. Then there is a line for each candidate, whose `status` is
     flaky       two runs gave different outcomes, or a failing test drew random numbers without a seed
     killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
 
-What makes it fast: the suite is collected once, with the clean project loaded; a candidate is a fork in which the
-changed functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork
-repeats those that fail. It also runs all tests that start processes and those that were too slow to follow, since not
-all that these execute is known; and all tests where defaults change, which any of them may look at. The remaining
-tests have the outcomes of the clean project, although what a failing test leaves behind may break one of them: that
-takes a run of the whole suite to see. What fails is run once without the change.
+A candidate is judged in place where that can be done, else by importing the project again. The package's docstring has
+a picture of the processes.
 
-A change that reaches code which ran at the import needs the project imported again. There a candidate is a fork of a
-process that has pytest configured and what the project imports from outside loaded; it starts with collecting, and its
-runs are forks of that. One that fails a test which executes its change costs a run of the whole suite. Where a conftest
-imports the project while pytest is being configured, each of these runs forks before pytest is configured.
+In place, the suite is collected once, with the clean project loaded; a candidate is a fork in which the changed
+functions get their new code, and which runs the tests that execute the change. Where one fails, a second fork repeats
+those that fail. It also runs all tests that start processes and those that were too slow to follow, since not all that
+these execute is known. The remaining tests have the outcomes of the clean project, although what a failing test leaves
+behind may break one of them: that takes a run of the whole suite to see. What fails is run once without the change.
+
+A change that reaches code which ran at the import needs the project imported again, in a process of its own. One that
+fails a test which executes its change costs a run of the whole suite.
 
 Standard library and pytest only, Python 3.6 and later.
 """
 
 import contextlib
-import gc
 import importlib
 import json
 import os
 import sys
+from functools import partial
 
-import pytest
-
-from ..runs.patches import Functions
+from ..programs.imports import freeze
+from ..runs.patches import Functions, apply
 from .project import ProjectUnderTest
-from .recorder import failing, inside_modules, verdict_of
-from .suites import EarlyForks, LateForks, reset_and_write
+from .recorder import failing, verdict_of
+from .suites import Suite
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")
@@ -56,33 +56,48 @@ CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
-def baseline(project, forks, early):
-    """What is known of the clean project: two runs of its suite, one of them traced."""
+def find_baseline(project, suite):
+    """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start."""
     project.save()
-    seen = forks.run([], trace=True)
+    seen = suite.run([], trace=True)
     if "status" in seen:
-        return {"seen": seen, "fit": False, "early": early}
+        return None if seen["status"] == "collection" else {"seen": seen, "fit": False}
     project.save_byte_code()
     project.look()
     project.restore()
-    again = forks.run([])
+    again = suite.run([])
     covered, modules, unfollowed = (seen.pop(fact) for fact in ("covered", "modules", "unfollowed"))
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
     # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
     seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
-    known = {"seen": seen, "fit": not seen["unstable"] and verdict_of(seen) == "survived", "early": early}
-    known["covered"] = {"lines": covered, "tests": sorted(seen["outcomes"])}
-    known["modules"] = modules
-    known["unfollowed"] = unfollowed
-    known["cpu_s"] = min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0)))
-    known["wall_s"] = min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0)))
-    known["seconds"] = again.get("seconds", {})
-    return known
+    return {
+        "seen": seen,
+        "fit": not seen["unstable"] and verdict_of(seen) == "survived",
+        "covered": {"lines": covered, "tests": sorted(seen["outcomes"])},
+        "modules": modules,
+        "unfollowed": unfollowed,
+        "cpu_s": min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0))),
+        "wall_s": min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0))),
+        "seconds": again.get("seconds", {}),
+    }
 
 
 def differing(first, second):
     """The tests of which two runs tell different things."""
     return sorted(test for test in set(first) | set(second) if first.get(test) != second.get(test))
+
+
+def baseline(project, suite):
+    """What `find_baseline` returns, which is kept for later processes."""
+    path = os.path.join(project.keep, "known.json")
+    if os.path.exists(path):
+        with open(path) as file:
+            return json.load(file)
+    known = find_baseline(project, suite)
+    if known is not None:
+        with open(path, "w") as file:
+            json.dump(known, file)
+    return known
 
 
 def preload(names):
@@ -103,101 +118,106 @@ def covering_tests(covered, lines):
     return sorted(tests)
 
 
-def in_place(candidates, project, forks, known):
+def judge_in_place(candidates, project, suite, known):
     """{id: what becomes of it} of the candidates that can be judged without importing the project again."""
 
     def work(run):
-        functions = Functions(project.root, project.clean)
-        freeze()
-        passing = set()
-        answers = {}
-        for candidate in candidates:
-            if not covering_tests(known["covered"]["lines"], candidate["lines"]):
-                continue
-            patch = functions.patch(candidate["files"])
-            tests = patch and tests_of(patch, candidate["lines"], known["covered"]["lines"])
-            if tests is None:
-                continue
-            answer = {"status": "uncovered"}
-            if tests:
-                answer = judge(candidate["files"], patch, tests, project, run, known, passing)
-            if answer is not None:
-                answers[candidate["id"]] = answer
-        return {"answers": answers}
+        judge = InPlace(project, known, run)
+        answers = {each["id"]: judge.answer(each) for each in candidates}
+        return {"answers": {name: answer for name, answer in answers.items() if answer is not None}}
 
     wall_s = project.wall_s * (1 + 3 * len(candidates))
-    return forks.collected(work, wall_s).get("answers", {}) if candidates else {}
+    return suite.collected(work, wall_s).get("answers", {}) if candidates else {}
 
 
-def tests_of(patch, lines, covered):
-    """The tests that execute a change made in place; None where some of it ran at the import.
+class InPlace:
+    """Judges candidates in a process that has collected the clean project.
 
-    A change of defaults takes effect in the body of the function, not where the definition is executed.
-    """
-    bodies = {}
-    left = {path: set(numbers) for path, numbers in lines.items()}
-    for path, header, body in patch.headers:
-        bodies.setdefault(path, set()).update(body)
-        left[path].difference_update(header)
-    tests = set(covering_tests(covered, left)) | set(covering_tests(covered, bodies))
-    return None if "" in tests else sorted(tests)
-
-
-def judge(files, patch, tests, project, run, known, passing):
-    """What becomes of a candidate whose changes are made in place; None where that does not tell.
-
-    `passing` holds the tests that are known to pass in the clean project without others before them.
+    Args:
+        project: the project.
+        known: its baseline.
+        run: runs tests in a fork, see `Suite.collected`.
     """
 
-    def variant(chosen):
-        reset_and_write(project, files)
-        seconds = sum(known["seconds"].get(test, 0.0) for test in chosen)
+    def __init__(self, project, known, run):
+        self._project = project
+        self._known = known
+        self._run = run
+        self._functions = Functions(project.root, project.clean)
+        self._passing = set()  # tests that are known to pass in the clean project without others before them
+        freeze()
+
+    def answer(self, candidate):
+        """What becomes of a candidate; None if that cannot be told here."""
+        tests = covering_tests(self._known["covered"]["lines"], candidate["lines"])
+        patch = self._functions.patch(candidate["files"]) if tests and "" not in tests else None
+        if patch is None:
+            return None
+        first = self._run_changed(candidate, patch, tests)
+        if first.get("status") == "timeout":
+            return {"status": "timeout"}
+        if "status" in first or set(tests) - set(first["outcomes"]):
+            return None
+        if verdict_of(first) != "killed":
+            return {"status": verdict_of(first)}
+        broken = failing(first["outcomes"])
+        again = self._run_changed(candidate, patch, sorted({*broken, *self._known["unfollowed"]}))
+        if verdict_of(again) != "killed":
+            return without_second(again)
+        if disagree(first, again, broken):
+            return {"status": "flaky"}
+        if not self._pass_alone(again["failures"]):
+            return None
+        outcomes = {**self._known["seen"]["outcomes"], **first["outcomes"], **again["outcomes"]}
+        return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
+
+    def _run_changed(self, candidate, patch, tests):
+        """Runs tests with a candidate's functions. Its files are there, too, since tests may look at them."""
+        project = self._project
+        project.reset_and_write(candidate["files"])
+        seconds = sum(self._known["seconds"].get(test, 0.0) for test in tests)
         cpu_s = min(project.cpu_s, CPU_S + CPU_FACTOR * seconds)
-        return run(chosen, patch.apply, cpu_s, min(project.wall_s, WALL_S + WALL_FACTOR * seconds))
+        wall_s = min(project.wall_s, WALL_S + WALL_FACTOR * seconds)
+        return self._run(tests, partial(apply, patch), cpu_s, wall_s)
 
-    first = variant(tests)
-    if first.get("status") == "timeout":
-        return {"status": "timeout"}
-    if "status" in first or set(tests) - set(first["outcomes"]):
-        return None
-    if verdict_of(first) != "killed":
-        return {"status": verdict_of(first)}
-    broken = failing(first["outcomes"])
-    # What looks at a function's signature executes no line of it.
-    readers = known["covered"]["tests"] if patch.headers else []
-    again = variant(sorted({*broken, *known["unfollowed"], *readers}))
-    if verdict_of(again) != "killed":
-        return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
-    if disagree(first, again, broken):
-        return {"status": "flaky"}
-    unknown = sorted(set(again["failures"]) - passing)
-    if unknown:
-        reset_and_write(project, {})
-        seen = run(unknown).get("outcomes", {})
-        passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
-    # A test that fails without the change as well needs others before it, or fails because of how it is run here.
-    if set(again["failures"]) - passing:
-        return None
-    outcomes = {**known["seen"]["outcomes"], **first["outcomes"], **again["outcomes"]}
-    return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
+    def _pass_alone(self, tests):
+        """Whether tests pass without the change. If not, they need others before them, or fail for how they are run."""
+        unknown = sorted(set(tests) - self._passing)
+        if unknown:
+            self._project.reset_and_write({})
+            seen = self._run(unknown).get("outcomes", {})
+            self._passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
+        return self._passing.issuperset(tests)
 
 
-def verify(candidate, project, forks, covered):
-    """What becomes of a candidate. A killed one has run the whole suite once, and its failing tests twice."""
+def judge_imported(candidate, project, suite, covered):
+    """What becomes of a candidate that is imported. A killed one has run the whole suite once, and its failing tests
+    twice.
+    """
+
+    def run_changed(chosen):
+        project.reset_and_write(candidate["files"])
+        return suite.run(chosen)
+
     tests = covering_tests(covered["lines"], candidate["lines"])
     if not tests:
         return {"status": "uncovered"}
-    few = "" not in tests and len(tests) < FEW * len(covered["tests"])
-    seen = forks.twice(candidate["files"], tests if few else [])
-    verdicts = [verdict_of(one) for one in seen]
-    if verdicts[0] != "killed":
-        return {"status": verdicts[0]}
-    if verdicts[1] != "killed":
-        return {"status": "flaky" if verdicts[1] == "survived" else verdicts[1]}
-    part, whole = seen if few else reversed(seen)
+    are_few = "" not in tests and len(tests) < FEW * len(covered["tests"])
+    first = run_changed(tests if are_few else [])
+    if verdict_of(first) != "killed":
+        return {"status": verdict_of(first)}
+    second = run_changed([] if are_few else sorted(first["failures"]))
+    if verdict_of(second) != "killed":
+        return without_second(second)
+    part, whole = (first, second) if are_few else (second, first)
     if disagree(part, whole, part["outcomes"]):
         return {"status": "flaky"}
     return {"status": "killed", "outcomes": whole["outcomes"], "failures": whole["failures"]}
+
+
+def without_second(again):
+    """What becomes of a candidate that failed a test once, but not in its second run."""
+    return {"status": "flaky" if verdict_of(again) == "survived" else verdict_of(again)}
 
 
 def disagree(first, second, tests):
@@ -208,90 +228,37 @@ def disagree(first, second, tests):
     )
 
 
-def serve(request, known, project, forks, results):
-    """Writes a line for each candidate."""
-    project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
-    preload(known["modules"])
-    project.look()
-    project.restore()
-    freeze()
-    answers = in_place(request["candidates"], project, forks, known)
-    for candidate in request["candidates"]:
-        seen = answers.get(candidate["id"]) or verify(candidate, project, forks, known["covered"])
-        seen["id"] = candidate["id"]
-        write_line(results, seen)
-
-
-def serve_late(request, project, forks, results):
-    """Where pytest is configured: makes the baseline if there is none, and serves, unless forks have to be early."""
-    known = read_known(project)
-    if known is None and inside_modules(project.root):
-        write_known(project, {"early": True})
-        return
-    if known is None:
-        known = baseline(project, forks, early=False)
-        write_known(project, known)
-        write_line(results, known["seen"])
-    if known["fit"]:
-        serve(request, known, project, forks, results)
-
-
-def serve_early(request, project, forks, results):
-    """The same where pytest is not configured yet."""
-    known = read_known(project)
-    if known is not None and "seen" not in known:
-        known = baseline(project, forks, early=True)
-        write_known(project, known)
-        write_line(results, known["seen"])
-    if known is not None and known["fit"]:
-        serve(request, known, project, forks, results)
-
-
-def freeze():
-    """Has forks leave alone the objects that exist now."""
-    gc.collect()
-    if hasattr(gc, "freeze"):
-        gc.freeze()
-
-
-def read_known(project):
-    """What an earlier verifier found out about the clean tests, or None."""
-    path = os.path.join(project.keep, "known.json")
-    if not os.path.exists(path):
-        return None
-    with open(path) as file:
-        return json.load(file)
-
-
-def write_known(project, known):
-    """Keeps what was found out about the clean tests for later verifiers."""
-    with open(os.path.join(project.keep, "known.json"), "w") as file:
-        json.dump(known, file)
-
-
 def write_line(results, value):
     """Sends one result as a line of JSON."""
     results.write(json.dumps(value) + "\n")
     results.flush()
 
 
-def in_fork(work):
-    """Does `work` in a process of its own, so that nothing of it stays in this one."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        finally:
-            sys.stderr.flush()
-            os._exit(0)
-    os.waitpid(pid, 0)
+def serve(request, project, results):
+    """Writes a line for the baseline, and one for each candidate."""
+    suite = Suite(project)
+    known = baseline(project, suite)
+    if known is None:
+        return
+    write_line(results, known["seen"])
+    if not known["fit"]:
+        return
+    project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
+    preload(known["modules"])
+    project.look()
+    project.restore()
+    freeze()
+    answers = judge_in_place(request["candidates"], project, suite, known)
+    for candidate in request["candidates"]:
+        answer = answers.get(candidate["id"]) or judge_imported(candidate, project, suite, known["covered"])
+        write_line(results, dict(answer, id=candidate["id"]))
 
 
 def main(_):
-    """Reads the request from standard input, and answers with a line for each bug."""
+    """Reads the request from standard input, and answers with a line for each candidate."""
     request = json.loads(sys.stdin.read())
     project = ProjectUnderTest(request)
-    project.chance.watch()
+    project.randomness.watch()
     sys.dont_write_bytecode = False
     os.makedirs(project.keep, exist_ok=True)
     os.chdir(project.root)
@@ -300,12 +267,4 @@ def main(_):
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
     with open(request["results"], "w") as results:
-        known = read_known(project)
-        if known is not None:
-            write_line(results, known["seen"])
-        if known is None or not known["early"]:
-            late = LateForks(project, lambda forks: serve_late(request, project, forks, results))
-            in_fork(lambda: pytest.main(project.arguments, plugins=[late]))
-            known = read_known(project)
-        if known is not None and known["early"]:
-            serve_early(request, project, EarlyForks(project), results)
+        serve(request, project, results)

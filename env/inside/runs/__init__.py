@@ -1,14 +1,23 @@
-"""Test runs that are watched, changed or traced, often in forks.
+"""Test runs that are watched, changed or traced.
 
-| tool | started as | how it watches |
+| tool | program | what it does with the tests |
 |---|---|---|
-| `suspects` | plugin or program `suspects` | `lines`: every line of the project, once per test |
-| `trace` | plugin or program `trace` | `call`: one function, each line of each call with the values that change |
-| `whatif`, `vary` | program `whatif` | `change` and `forks`: one fork per change, `probes` at chosen places |
-| bug maker | `bugs.verifier` | `patches`: functions of loaded modules get their new code |
-| test runs | plugin `outcomes`, program `unittest_runs` | outcomes only |
+| `eval` | plugin `outcomes`, or `unittest_runs` | notes the outcome of each test |
+| `suspects` | plugin `suspects`, or the same as a program | `lines`: notes which lines of the project each test runs |
+| `trace` | `trace`, which is also the plugin | `call`: notes what each line of one function changes |
+| `whatif`, `vary` | `whatif` | `change`: runs them again and again, each time with another line changed |
+| `probe`, reports | `whatif` | `probes`: looks at expressions where the program comes by |
+| maker of bugs | `bugs.verifier` | `lines` once, then `patches`: gives functions of loaded modules other code |
 
-`lines`, `call` and `probes` share no engine, since each can leave out something else. For `lines`, a line that has run
-once costs nothing more in that test. `call` leaves all other functions alone, but needs each line of its own. A probe
-is a breakpoint, so its expressions mean what they mean in the debugger.
+Four questions have one answer each:
+
+- *How does it know which test runs?* An observer (`observers.Observer`) is told: by `pytest_hooks` with pytest, by
+  `programs.runner_hooks` with unittest and sympy's runner.
+- *How does it watch?* `watching` sets up `sys.monitoring` or `sys.settrace`. There are three kinds of watchers, since
+  each can leave out something else: `lines` pays for a line once per test, `call` for all lines of one function, and
+  `probes` are breakpoints of the debugger, so that their expressions mean what they mean there.
+- *How does it change code?* If modules are loaded, `patches` gives existing functions their new code; if not,
+  `debugger.source.load_from` has them loaded from other code.
+- *In which process?* `trace` runs the program in a fork that can be stopped; the docstrings of `whatif` and `bugs` have
+  pictures of theirs. `forks` waits for forks, limits them, and ends them with all that they have started.
 """

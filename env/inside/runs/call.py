@@ -1,8 +1,7 @@
 """One recorded call of a function: how it is watched, and how the values in it are described.
 
-Standard library only, Python 3.6 to 3.14. Python 3.12 and later use `sys.monitoring`: other functions cost nothing
-after their first call. Earlier versions use `sys.settrace`: each call of another function costs one call. Only the
-thread that runs the tests and threads that it starts while it is watched are seen, and no child processes.
+Standard library only, Python 3.6 to 3.14. From Python 3.12 on, other functions cost nothing after their first call.
+Before, each call of another function costs one call.
 """
 
 import collections
@@ -15,6 +14,7 @@ import time
 from ..debugger.language import attributes_of, describe_exception, short_repr
 from ..debugger.stops import is_pause, is_raising
 from ..programs.project import project_path
+from .watching import MonitoringTool, TraceFunction, newest
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
@@ -203,20 +203,16 @@ class Tracing:
     def __init__(self, recorder):
         self._recorder = recorder
         self._raising = {}
-        self._before = None
+        self._trace = TraceFunction()
 
     def start(self):
-        """Begins to receive events, in all threads started from now on."""
-        if sys.gettrace() != self._on_call:
-            self._before = sys.gettrace()
-        threading.settrace(self._on_call)
-        sys.settrace(self._on_call)
+        """Begins to receive events."""
+        self._trace.start(self._on_call)
 
     def stop(self):
         """Gives tracing back to whoever had it."""
         self._raising = {}
-        threading.settrace(self._before)
-        sys.settrace(self._before)
+        self._trace.stop()
 
     def _on_call(self, frame, event, arg):
         recorder = self._recorder
@@ -258,34 +254,24 @@ class Monitoring:
     """Watches with `sys.monitoring`. Raises ValueError where other tools hold all of its tool IDs."""
 
     def __init__(self, recorder):
-        monitoring = self._monitoring = vars(sys)["monitoring"]
-        free = [each for each in (4, 3, 5) if monitoring.get_tool(each) is None]
-        if not free:
-            raise ValueError("no free tool id")
-        self._tool = free[0]
         self._recorder = recorder
         self._busy = set()
-        monitoring.use_tool_id(self._tool, "gumshoe")
-        events = monitoring.events
-        self._local = events.LINE | events.PY_RETURN | events.PY_YIELD
-        for event, callback in (
-            (events.PY_START, self._on_start),
-            (events.LINE, self._on_line),
-            (events.PY_RETURN, self._on_return),
-            (events.PY_YIELD, self._on_yield),
-            (events.RAISE, self._on_raise),
-            (events.PY_UNWIND, self._on_unwind),
-        ):
-            monitoring.register_callback(self._tool, event, callback)
+        self._tool = MonitoringTool(
+            PY_START=self._on_start,
+            LINE=self._on_line,
+            PY_RETURN=self._on_return,
+            PY_YIELD=self._on_yield,
+            RAISE=self._on_raise,
+            PY_UNWIND=self._on_unwind,
+        )
 
     def start(self):
         """Begins to receive events."""
-        events = self._monitoring.events
-        self._monitoring.set_events(self._tool, events.PY_START | events.RAISE | events.PY_UNWIND)
+        self._tool.watch("PY_START", "RAISE", "PY_UNWIND")
 
     def stop(self):
         """Stops receiving events."""
-        self._monitoring.set_events(self._tool, 0)
+        self._tool.watch()
 
     def _tell(self, method, *arguments):
         """Calls a method of the recorder, and hides whatever that call sets off."""
@@ -299,8 +285,8 @@ class Monitoring:
 
     def _on_start(self, code, offset):
         if not self._recorder.wants(code):
-            return self._monitoring.DISABLE
-        self._monitoring.set_local_events(self._tool, code, self._local)
+            return self._tool.disable
+        self._tool.watch_code(code, "LINE", "PY_RETURN", "PY_YIELD")
         self._tell(self._recorder.called, _current_frame(1))
         return None
 
@@ -324,9 +310,4 @@ class Monitoring:
 
 def watch(recorder):
     """The best watcher that this interpreter supports."""
-    if hasattr(sys, "monitoring"):
-        try:
-            return Monitoring(recorder)
-        except ValueError:
-            pass
-    return Tracing(recorder)
+    return newest(Monitoring, Tracing, recorder)

@@ -10,6 +10,8 @@ import select
 import signal
 import time
 
+# A program under test may replace these.
+_fork, _sleep, _time = os.fork, time.sleep, time.time
 POLL_S = 0.002
 JOBS = 4
 WALL_FACTOR = 5
@@ -26,7 +28,7 @@ class Fork:
 
     def __init__(self, pid):
         self.pid = pid
-        self.began = time.time()
+        self.began = _time()
         self.status = self.usage = None
 
     @property
@@ -46,8 +48,8 @@ class Fork:
 
     def wait(self, end):
         """Waits for it, at most until the time `end`. Returns its exit code, None if it still runs."""
-        while not self.is_over() and time.time() < end:
-            time.sleep(POLL_S)
+        while not self.is_over() and _time() < end:
+            _sleep(POLL_S)
         return self.exit_code
 
     def kill(self):
@@ -61,13 +63,13 @@ class Fork:
 
     def has_used(self, seconds):
         """Whether it has used that much processor time, or `WALL_FACTOR` times as much wall-clock time."""
-        took = time.time() - self.began
+        took = _time() - self.began
         return took >= WALL_FACTOR * seconds or (took >= seconds and _processor_s(self.pid) >= seconds)
 
 
 def start_fork():
     """Forks this process. Returns a Fork; None in the child."""
-    pid = os.fork()
+    pid = _fork()
     if pid == 0:
         os.setsid()
         return None
@@ -85,7 +87,7 @@ def run_all(starts, is_late):
     while waiting or going:
         while waiting and len(going) < min(JOBS, os.cpu_count() or 1):
             going.append(waiting.pop(0)())
-        time.sleep(POLL_S)
+        _sleep(POLL_S)
         for run in list(going):
             if run.fork.is_over() or is_late(run):
                 going.remove(run)
@@ -116,7 +118,7 @@ def answer_of(work, wall_s):
         answer = json.loads(text.decode("utf-8"))
         if isinstance(answer, dict):
             answer["cpu_s"] = fork.usage.ru_utime + fork.usage.ru_stime
-            answer["wall_s"] = time.time() - fork.began
+            answer["wall_s"] = _time() - fork.began
         return answer
     assert fork.status is not None
     used_up = os.WIFSIGNALED(fork.status) and os.WTERMSIG(fork.status) in (signal.SIGPROF, signal.SIGXCPU)
@@ -127,7 +129,7 @@ def _read_all(descriptor, deadline):
     """What comes until the other end is closed, and whether it was in time."""
     parts = []
     while True:
-        left = deadline - time.time()
+        left = deadline - _time()
         if left <= 0 or not select.select([descriptor], [], [], left)[0]:
             return b"", False
         part = os.read(descriptor, 1 << 16)

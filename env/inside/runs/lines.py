@@ -1,28 +1,29 @@
 """Follows which lines of the project a test runs, and who called whom. Standard library only, Python 3.6 to 3.14.
 
-Python 3.12 and later use `sys.monitoring`: each line costs once per test. Earlier versions use `sys.settrace`: each
-call into another package costs one call; functions of the project are followed line by line until several calls in a
-row have shown no new line, so lines that only later calls in the same test run may be missed.
+From Python 3.12 on, each line costs once per test, and each call of a function in the project a little. Before, each
+call costs a little, and functions of the project are followed line by line until several calls in a row, or a long
+loop, have shown no new line: what they run after that is unknown.
 """
 
 import dis
 import sys
-import threading
 
-from ..programs.project import holds_tests, project_path
+from .watching import MonitoringTool, TraceFunction, newest
 
 _current_frame = vars(sys)["_getframe"]
 CALLER_DEPTH = 60
-STALE_CALLS = 30
 STALE_LINES = 3000
+"""Lines of a function in a row, in one test, that have run before: then the running call is followed no longer."""
 HELD_CODES = 50_000
-OTHER, TESTS, PROJECT = 0, 1, 2
+OUTSIDE, TESTS, FOLLOWED = 0, 1, 2
+"""Kinds of files: of the project or not, and with lines that count. In tests, only exceptions are noticed."""
+_RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class _Function:
-    """What one test ran of one code object: its lines in the order in which they first ran."""
+    """What one test ran of one code object: its lines, each with its place in the order of all that the test ran."""
 
-    __slots__ = ("code", "lines", "repeats", "stale", "tracer")
+    __slots__ = ("code", "is_cut", "lines", "repeats", "stale", "tracer")
 
     def __init__(self, code, tracer=None):
         self.code = code
@@ -30,9 +31,7 @@ class _Function:
         self.stale = 0
         self.repeats = 0
         self.tracer = tracer
-
-
-_RAISE = dis.opmap["RAISE_VARARGS"]
+        self.is_cut = False
 
 
 class _Raised:
@@ -54,11 +53,23 @@ class _Raised:
 
 
 class Follower:
-    """Follows what a test runs. `on` says whether what runs now counts."""
+    """Follows what a test runs.
 
-    def __init__(self, root):
-        self.root = root
-        self.on = False
+    Attributes:
+        on: whether what runs now counts.
+        gave_up: whether the test made too many calls to be followed to its end.
+
+    Args:
+        path_of: takes a file name, returns the file's path in the project, or None.
+        is_test: takes such a path; the lines of tests do not count.
+        patience: after how many calls in a row without a new line a function is followed no longer.
+    """
+
+    def __init__(self, path_of, is_test, patience):
+        self.on = self.gave_up = False
+        self._path_of = path_of
+        self._is_test = is_test
+        self._patience = patience
         self._kinds = {}
         self._paths = {}
         self._functions = {}
@@ -67,11 +78,11 @@ class Follower:
         self._count = 0
 
     def kind(self, filename):
-        """Whether a file is part of the project, and of its tests."""
+        """The kind of a file."""
         found = self._kinds.get(filename)
         if found is None:
-            path = self._paths[filename] = project_path(filename, self.root)
-            found = OTHER if path is None else TESTS if holds_tests(path) else PROJECT
+            path = self._paths[filename] = self._path_of(filename)
+            found = OUTSIDE if path is None else TESTS if self._is_test(path) else FOLLOWED
             self._kinds[filename] = found
         return found
 
@@ -81,9 +92,10 @@ class Follower:
         self._calls = {}
         self._raised = {}
         self._count = 0
+        self.gave_up = False
 
     def lines_until(self, error):
-        """Path and line of all lines that were run before `error` was raised; None stands for all lines."""
+        """Path and line of all lines that were seen before `error` was raised; None stands for all lines."""
         raised = self._raised.get(id(error))
         is_its = raised is not None and raised.goes_on_as(self._entry_from(getattr(error, "__traceback__", None)))
         limit = raised.when if is_its else self._count
@@ -94,8 +106,19 @@ class Follower:
             if order <= limit
         }
 
+    def possible_lines(self):
+        """Path and line of all lines that were seen, and all of functions that were not followed to their end."""
+        cut = [function.code for function in list(self._functions.values()) if function.is_cut]
+        unknown = {(self._paths[code.co_filename], line) for code in cut for line in _lines_of(code)}
+        return self.lines_until(None) | unknown
+
     def distances(self, frames):
-        """The number of calls between each function and the innermost of `frames`, by path and first line."""
+        """The number of calls between each function and the innermost of `frames`, by path and first line.
+
+        Args:
+            frames: code of the frames in a traceback, outermost first.
+        """
+        frames = [code for code in frames if self.kind(code.co_filename)]
         if not frames:
             return {}
         neighbors = {}
@@ -161,54 +184,57 @@ def _is_at_raise(trace):
     return trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE
 
 
+def _lines_of(code):
+    """The lines of a function's own code; functions in it have their own."""
+    if hasattr(code, "co_lines"):
+        return {line for _, _, line in code.co_lines() if line}
+    lines, line = {code.co_firstlineno}, code.co_firstlineno
+    for step in code.co_lnotab[1::2]:
+        line += step - 256 if step > 127 else step
+        lines.add(line)
+    return lines
+
+
 class MonitoringFollower(Follower):
     """Follows with `sys.monitoring`. Raises ValueError where other tools hold all of its tool IDs."""
 
-    def __init__(self, root):
-        super().__init__(root)
-        monitoring = self._monitoring = sys.monitoring
-        free = [each for each in (4, 3, 5) if monitoring.get_tool(each) is None]
-        if not free:
-            raise ValueError("no free tool id")
-        self._tool = free[0]
-        monitoring.use_tool_id(self._tool, "gumshoe")
-        events = monitoring.events
-        for event in (events.PY_START, events.PY_RESUME):  # a generator may have been started by an earlier test
-            monitoring.register_callback(self._tool, event, self._on_start)
-        monitoring.register_callback(self._tool, events.LINE, self._on_line)
-        monitoring.register_callback(self._tool, events.RAISE, self._on_raise)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        # A generator may have been started by an earlier test: then it resumes in this one.
+        self._tool = MonitoringTool(
+            PY_START=self._on_start, PY_RESUME=self._on_start, LINE=self._on_line, RAISE=self._on_raise
+        )
 
-    def start(self):
-        """Begins following."""
+    def start(self, most_calls=None):
+        """Begins to follow; the number of calls does not matter here."""
         self.on = True
-        events = self._monitoring.events
-        self._monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.RAISE)
+        self._tool.watch("PY_START", "PY_RESUME", "RAISE")
 
     def stop(self):
         """Stops following."""
         self.on = False
-        self._monitoring.set_events(self._tool, 0)
+        self._tool.watch()
 
     def clear(self):
-        """Forgets what was seen."""
+        """Forgets the test."""
         for function in self._functions.values():
-            self._monitoring.set_local_events(self._tool, function.code, 0)
+            self._tool.watch_code(function.code)
         super().clear()
 
     def _on_start(self, code, offset):
-        if self.kind(code.co_filename) != PROJECT:
-            return self._monitoring.DISABLE
+        if self.kind(code.co_filename) != FOLLOWED:
+            return self._tool.disable
         if self.on and id(code) not in self._functions:
             self._functions[id(code)] = _Function(code)
             self._called(_current_frame(1))
-            self._monitoring.set_local_events(self._tool, code, self._monitoring.events.LINE)
+            self._tool.watch_code(code, "LINE")
         return None
 
     def _on_line(self, code, line):
         function = self._functions.get(id(code))
         if self.on and function is not None and line not in function.lines:
             self._ran(function, line)
-        return self._monitoring.DISABLE if self.on else None
+        return self._tool.disable if self.on else None
 
     def _on_raise(self, code, offset, error):
         if self.on and self.kind(code.co_filename):
@@ -218,28 +244,25 @@ class MonitoringFollower(Follower):
 class TracingFollower(Follower):
     """Follows with `sys.settrace`; a tracer that was set before is restored after each test."""
 
-    def __init__(self, root):
-        super().__init__(root)
-        self._before = None
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._trace = TraceFunction()
         self._finished = set()  # ids of functions that show nothing new; this test keeps their code alive
         self._elsewhere = {}  # code of other packages by its id, kept so that the id stays its own
         self._on_call = self._call_tracer(self._finished, self._elsewhere)
 
-    def start(self):
-        """Begins to follow, in all threads started from now on."""
-        self._before = sys.gettrace()
+    def start(self, most_calls=None):
+        """Begins to follow, until so many functions have been called, of the project or not; None for no limit."""
         self.on = True
-        threading.settrace(self._on_call)
-        sys.settrace(self._on_call)
+        self._trace.start(self._on_call if most_calls is None else self._limited(most_calls))
 
     def stop(self):
         """Gives tracing back to whoever had it."""
         self.on = False
-        sys.settrace(self._before)
-        threading.settrace(self._before)
+        self._trace.stop()
 
     def clear(self):
-        """Forgets what was seen."""
+        """Forgets the test."""
         super().clear()
         self._finished.clear()
 
@@ -254,11 +277,26 @@ class TracingFollower(Follower):
 
         return on_call
 
+    def _limited(self, calls):
+        """The same, for a number of calls; another thread's trace function ends with its next call."""
+        on_call, left = self._on_call, calls
+
+        def on_limited_call(frame, event, argument):
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                return on_call(frame, event, argument)
+            self.gave_up = True
+            sys.settrace(None)
+            return None
+
+        return on_limited_call
+
     def _follow(self, frame, key):
         """The local tracer of a frame, None for one that is not followed."""
         code = frame.f_code
         kind = self.kind(code.co_filename)
-        if kind == OTHER:
+        if kind == OUTSIDE:
             if len(self._elsewhere) < HELD_CODES:
                 self._elsewhere[key] = code
             return None
@@ -271,7 +309,8 @@ class TracingFollower(Follower):
             function.tracer = self._tracer(function)
             self._called(frame)
         function.stale += 1
-        if function.stale > STALE_CALLS:
+        if function.stale > self._patience:
+            function.is_cut = True
             self._finished.add(key)
             return None
         return function.tracer
@@ -285,6 +324,7 @@ class TracingFollower(Follower):
                     function.repeats += 1
                     if function.repeats > STALE_LINES:
                         function.repeats = 0
+                        function.is_cut = True
                         _skip_lines(frame)
                 elif self.on:
                     function.stale = function.repeats = 0
@@ -307,11 +347,6 @@ def _skip_lines(frame):
         frame.f_trace_lines = False
 
 
-def make_follower(root):
-    """The best follower that this interpreter supports."""
-    if hasattr(sys, "monitoring"):
-        try:
-            return MonitoringFollower(root)
-        except ValueError:
-            pass
-    return TracingFollower(root)
+def make_follower(path_of, is_test, patience):
+    """The best follower that this interpreter supports; see Follower."""
+    return newest(MonitoringFollower, TracingFollower, path_of, is_test, patience)

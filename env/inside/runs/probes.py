@@ -14,7 +14,6 @@ import ast
 import contextlib
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -23,13 +22,13 @@ from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
 from ..debugger.language import CommandError, describe_exception, full_repr, short_repr, shorten
 from ..debugger.stops import failing_frames
+from .forks import start_fork
 
 MOST_LOOKS = 100
 """How often one probe looks in one test, in addition to the time that it is about."""
 MOST_FORKS = 5
 FORK_S = 2.0
 _CHANGING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Await))
-_fork = os.fork
 
 
 class Probe:
@@ -186,8 +185,8 @@ class ProbeObserver:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # the program may have put anything in their place
                 stream.flush()
-        child = _fork()
-        if child == 0:
+        fork = start_fork()
+        if fork is None:
             try:
                 silent = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):
@@ -195,14 +194,9 @@ class ProbeObserver:
                 self._tell(probe, event, test, number, _evaluate(probe.code, frame))
             finally:
                 os._exit(0)
-        end = time.time() + FORK_S
-        while os.waitpid(child, os.WNOHANG)[0] == 0:
-            if time.time() > end:
-                os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
-                self._tell(probe, event, test, number, {"error": "it took too long"})
-                return
-            time.sleep(0.001)
+        if fork.wait(time.time() + FORK_S) is None:
+            self._tell(probe, event, test, number, {"error": "it took too long"})
+        fork.kill()
 
     # - telling
 

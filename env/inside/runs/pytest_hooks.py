@@ -1,26 +1,19 @@
 """Tells an observer when tests of pytest begin, run, fail and end, or forks before they do. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. An observer has these methods:
-
-    begin(test)          a test begins; its set-up follows
-    run()                its own code follows, or its tear-down
-    pause(error)         a phase is over; `error` is its exception, or None. What follows is not part of the test
-    end(failed)          the test is over; None means that it was skipped or was expected to fail
-    finish()             all tests are over
-    enter_report(), leave_report()      code that runs between the two builds the message of a failed assertion
+Standard library only, Python 3.6 to 3.14, pytest 3.6 and later.
 """
 
 import sys
 
 import pytest
 
-from ..runs.unittest_runs import UNITTEST_REPORTS, tell_of_reports
+from .observers import UNITTEST_REPORTS, tell_of_reports
 
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
 
-class PytestHooks:
-    """The plugin."""
+class _PytestHooks:
+    """A pytest plugin that tells an observer."""
 
     def __init__(self, observer):
         self.observer = observer
@@ -80,14 +73,12 @@ class PytestHooks:
         self.observer.finish()
 
 
-def observe(config, observer):
-    """Has a pytest run tell the observer, unless its tests run in other processes (xdist). Returns whether it does."""
+def observe_pytest(config, observer):
+    """Has a pytest run tell the observer, unless its tests run in other processes (xdist)."""
     manager = config.pluginmanager
-    if manager.hasplugin("dsession") or hasattr(config, "workerinput"):
-        return False
-    manager.register(PytestHooks(observer), "gumshoe_observer")
-    tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
-    return True
+    if not manager.hasplugin("dsession") and not hasattr(config, "workerinput"):
+        manager.register(_PytestHooks(observer), "gumshoe_observer")
+        tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
 
 
 plugin = None

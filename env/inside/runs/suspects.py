@@ -28,22 +28,23 @@ import sys
 import time
 
 from ..programs.program import STARTER, NullObserver, read_request, run_program
-from ..programs.project import project_path
-from . import unittest_runs
+from ..programs.project import holds_tests, project_path
 from .lines import make_follower
+from .observers import Observer, observe
 
 _current_frames = vars(sys)["_current_frames"]
 WRITE_EVERY_S = 1.0
 LONG_TEST_S = 3.0
+STALE_CALLS = 30
+"""Calls of a function in a row without a new line, after which lines that it runs in the same test may be missed."""
 
 
-class SpectrumObserver:
-    """The observer: adds up what failing and passing tests ran."""
+class SpectrumObserver(Observer):
+    """Adds up what failing and passing tests ran."""
 
     def __init__(self, path, root):
         self._path = path
-        self._root = root
-        self._follower = make_follower(root)
+        self._follower = make_follower(lambda file: project_path(file, root), holds_tests, STALE_CALLS)
         self._lines = {}
         self._distances = {}
         self._tests = {"failed": 0, "passed": 0}
@@ -80,12 +81,9 @@ class SpectrumObserver:
         if self._error is None:
             self._error = error
 
-    def enter_report(self):
-        """A report is being written: nothing is counted."""
+    def report(self):
+        """An assertion has failed: its message is being built, and nothing that follows is counted."""
         self._follower.on = False
-
-    def leave_report(self):
-        """The report is written. The assertion has failed: nothing that follows is counted."""
 
     def end(self, failed):
         """The test ends: its lines count as those of a failed or a passed test, or not at all."""
@@ -110,8 +108,7 @@ class SpectrumObserver:
 
     def _measure(self, distances, codes):
         """Takes in how far the functions of a failing test are from the innermost of `codes`, where it failed."""
-        frames = [code for code in codes if project_path(code.co_filename, self._root) is not None]
-        for place, distance in self._follower.distances(frames).items():
+        for place, distance in self._follower.distances(codes).items():
             distances[place] = min(distance, distances.get(place, distance))
 
     def finish(self):
@@ -186,9 +183,9 @@ def pytest_configure(config):
     """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
     path = os.environ.get("GUMSHOE_LINES")
     if path:
-        from .pytest_hooks import observe
+        from .pytest_hooks import observe_pytest
 
-        observe(config, SpectrumObserver(path, os.getcwd()))
+        observe_pytest(config, SpectrumObserver(path, os.getcwd()))
 
 
 def main(arguments):
@@ -202,7 +199,7 @@ def main(arguments):
         filter(None, (os.path.dirname(os.path.dirname(STARTER)), os.environ.get("PYTHONPATH")))
     )
     spectrum = SpectrumObserver(request["record"], os.getcwd())
-    unittest_runs.observe(spectrum)
+    observe(spectrum)
     try:
         return run_program(program, NullObserver)
     finally:

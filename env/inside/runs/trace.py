@@ -30,9 +30,10 @@ import time
 
 from ..programs.program import NullObserver, is_pytest, read_request, run_program
 from ..programs.project import project_path
-from . import unittest_runs
+from ..programs.runner_hooks import announce_plugin, withdraw_plugin
 from .call import PLAIN, Call, Describer, describe_error, variables_of, watch
 from .forks import start_fork
+from .observers import Observer, observe
 
 _getpid = os.getpid
 GRACE_S = 1.0
@@ -49,7 +50,7 @@ _END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _COROUTINE = 0x80 | 0x200
 
 
-class CallRecorder:
+class CallRecorder(Observer):
     """Takes in what is seen of a function, and how the tests end.
 
     Args:
@@ -100,12 +101,9 @@ class CallRecorder:
         self.on = False
         self._over = self._over or error is not None
 
-    def enter_report(self):
-        """The message of a failed assertion is being built."""
+    def report(self):
+        """An assertion has failed: its message is being built, and nothing that follows counts."""
         self.on = False
-
-    def leave_report(self):
-        """The assertion has failed: nothing that follows counts."""
 
     def end(self, failed):
         """The test is over."""
@@ -299,18 +297,16 @@ recorder = None
 
 
 def pytest_addoption(parser):
-    """Called when pytest has loaded this module; its children must not look for it."""
-    os.environ.pop("PYTEST_PLUGINS", None)
-    if os.environ.get("GUMSHOE_PLUGINS_BEFORE"):
-        os.environ["PYTEST_PLUGINS"] = os.environ["GUMSHOE_PLUGINS_BEFORE"]
+    """Called when pytest has loaded this module."""
+    withdraw_plugin()
 
 
 def pytest_configure(config):
     """Has pytest tell the recorder about its tests."""
     if recorder is not None:
-        from .pytest_hooks import observe
+        from .pytest_hooks import observe_pytest
 
-        observe(config, recorder)
+        observe_pytest(config, recorder)
 
 
 def pytest_collectreport(report):
@@ -333,10 +329,9 @@ def _child(program, request):
         os._exit(TIMED_OUT)
 
     signal.signal(signal.SIGUSR2, give_up)
-    os.environ["GUMSHOE_PLUGINS_BEFORE"] = os.environ.get("PYTEST_PLUGINS", "")
-    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (__name__, os.environ["GUMSHOE_PLUGINS_BEFORE"])))
+    announce_plugin(__name__)
     if not is_pytest(program):
-        unittest_runs.observe(recorder)
+        observe(recorder)
     recorder.watching = watch(recorder)
     recorder.watching.start()
     code = 1

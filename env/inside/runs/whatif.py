@@ -3,20 +3,25 @@
     python __main__.py runs.whatif -- -m pytest -q        with the request in the file that GUMSHOE_WHATIF names
 
 Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"probes": [...], "failing", "usual_s", "repairs_only", "folder", "deadline_s"}`. The test runner is imported once; then
-the program is forked for the unchanged run, which probes watch (see `probes`), and, when that is over, for each
-variant. In a fork the module at `path` is compiled from a changed syntax tree; no file changes.
+"probes": [...], "failing", "usual_s", "repairs_only", "folder", "deadline_s"}`. No file changes. The processes, each
+a fork of the one it hangs from:
 
-Into `folder` go `N.jsonl` with the outcomes of run N (0 is the unchanged one), `probes.jsonl` with what the probes saw,
-and `answer.json`: for each run its
-`exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect (`hits`), or `error`:
-why the change cannot be made. Runs of variants take at most `PATIENCE` times as long as the unchanged one, in processor
-time; those that wait instead, `forks.WALL_FACTOR` times as long as that.
+    whatif            has the test runner loaded, but not the project
+    |- collected      only if `failing` tests are named: pytest imports the project and collects these tests
+    |  |- 0           runs them unchanged
+    |  `- 1, 2, ...   gives the changed function its new code, then runs them; one fork after another
+    |- 0              runs the program unchanged, watched by the probes; only without answers from the forks above
+    `- 1, 2, ...      runs the program, and compiles the changed module from a changed syntax tree; several at a time
 
-If the request names the `failing` tests, a run covers these alone, in a fork that has collected them
-(`pytest_hooks.Collected`), and all tests if one of them passes with the change (with `repairs_only`: if all of them
-pass); `whole` says which, and `usual_s` how long all tests took unchanged. If they do not fail when run alone, or are
-not pytest's, every run covers all tests.
+A variant that has run on the failing tests alone is run on all tests, too, if one of them passes with it (with
+`repairs_only`: if all of them pass). So is one whose change takes effect when a module is imported. If the failing
+tests do not fail when run alone, or are not pytest's, every run is of all tests.
+
+Into `folder` go `N.jsonl` with the outcomes of run N, `probes.jsonl` with what the probes saw, and `answer.json`, a
+list: for each run its `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect
+(`hits`), whether all tests were run (`whole`), or `error`: why the change cannot be made. A variant may take `PATIENCE`
+times as much processor time as the unchanged run took in all; one that waits instead, `forks.WALL_FACTOR` times as long
+as that. `usual_s` is how long all tests take unchanged, for the case that they are not run here.
 """
 
 import contextlib
@@ -26,163 +31,198 @@ import os
 import sys
 import time
 import warnings
+from typing import Any
 
 from ..debugger import hooks
 from ..programs.program import NullObserver, is_pytest, read_request, run_program
-from . import unittest_runs
+from ..programs.runner_hooks import FAILED
 from .change import Change, ChangeError, count_hits, install, source_of, transform
-from .forks import run_all, start_fork
-from .patches import Functions
+from .forks import answer_of, run_all, start_fork
+from .patches import Functions, apply
 from .probes import ProbeObserver
+from .unittest_runs import write_outcomes
 
 PATIENCE = 5
 LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
 
 
-class ForkedRun:
-    """One fork of the program, and what is to be answered about it."""
+class Run:
+    """A run in a fork, and what is to be answered about it.
 
-    def __init__(self, number, program, folder, change, probes=(), only=None):
+    Attributes:
+        number: of the variant, 0 for the unchanged run.
+        record: the file for the outcomes of its tests.
+        hits: the file that grows by a byte each time that its change takes effect.
+        answer: about it, as in the module's docstring.
+    """
+
+    def __init__(self, number, folder, whole):
         self.number = number
-        self.answer = _answer(whole=only is None)
-        self.hits = _file(folder, number, "hits")
-        record = _file(folder, number, "jsonl")
-        for left in (record, self.hits):
+        self.record, self.hits = (os.path.join(folder, "{}.{}".format(number, kind)) for kind in ("jsonl", "hits"))
+        self.answer: Any = {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": whole}
+        self.fork = None
+
+    def start(self):
+        """Forks. Returns whether this is the child."""
+        for left in (self.record, self.hits):
             with contextlib.suppress(OSError):
                 os.remove(left)
         self.fork = start_fork()
-        if self.fork is None:
-            if change is not None:
-                install(change, self.hits)
-            watcher = ProbeObserver(probes, os.path.join(folder, "probes.jsonl")) if probes else None
-            os._exit(_child(program, record, watcher, only))
+        return self.fork is None
 
     def end(self):
-        """Notes how it has ended, or ends it; with it ends everything that it has started."""
-        _note(self.answer, self.fork, self.hits)
+        """Completes the answer, and ends what is left of the run: if that was its first process, it was too slow."""
+        self.answer["exit_code"] = self.fork.exit_code
+        self.fork.kill()
+        self.answer["duration_s"] = round(time.time() - self.fork.began, 3)
+        with contextlib.suppress(OSError):
+            self.answer["hits"] = os.path.getsize(self.hits)
+
+    def failures(self):
+        """The ids of the tests that failed."""
+        try:
+            with open(self.record, "rb") as file:
+                outcomes = [json.loads(line.decode("utf-8")) for line in file]
+        except (OSError, ValueError):
+            return set()
+        return {each["id"] for each in outcomes if each["outcome"] in FAILED}
 
 
-def _answer(whole):
-    return {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": whole}
+class Experiment:
+    """The runs that a request asks for."""
 
+    def __init__(self, program, request):
+        self._program = program
+        self._request = request
+        self._folder = request["folder"]
+        self._end = time.time() + request["deadline_s"]
+        self._failing = set(request.get("failing") or ())
 
-def _note(answer, fork, hits):
-    """Notes how a fork has ended, or ends it: then its exit code stays None. With it ends all that it has started."""
-    answer["exit_code"] = fork.exit_code
-    fork.kill()
-    answer["duration_s"] = round(time.time() - fork.began, 3)
-    with contextlib.suppress(OSError):
-        answer["hits"] = os.path.getsize(hits)
+    def run(self):
+        """Carries out all runs. Returns the answers about them."""
+        answers = [{} for _ in range(len(self._request["variants"]) + 1)]
+        changes = self._changes(answers)
+        runs = self._run_failing(changes) if self._failing and is_pytest(self._program) else {}
+        if not runs:
+            (unchanged,) = run_all([lambda: self._start(0, None)], lambda run: time.time() >= self._end)
+            runs = {0: unchanged}
+        usual_s = runs[0].answer["duration_s"] if runs[0].answer["whole"] else self._request["usual_s"]
+        patience = max(LEAST_S, PATIENCE * usual_s)
+        left = [number for number in changes if number not in runs or self._helps(runs[number])]
+        starts = [lambda number=number: self._start(number, changes[number]) for number in left]
+        for run in run_all(starts, lambda run: time.time() >= self._end or run.fork.has_used(patience)):
+            runs[run.number] = run
+        for number, run in runs.items():
+            answers[number] = run.answer
+        return answers
 
+    def _changes(self, answers):
+        """The changes that variants make to their modules, by number; if one is impossible, its answer says why."""
+        sources, changes = {}, {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for number, variant in enumerate(self._request["variants"], start=1):
+                path = os.path.abspath(variant["path"])
+                try:
+                    if path not in sources:
+                        sources[path] = source_of(variant["path"])
+                    changes[number] = Change(path, transform(variant, sources[path]), sources[path].code)
+                except ChangeError as error:
+                    answers[number] = {"error": str(error)}
+        return changes
 
-def _file(folder, number, kind):
-    """Where the outcomes of a run go (`jsonl`), or a byte for each time that its change took effect (`hits`)."""
-    return os.path.join(folder, "{}.{}".format(number, kind))
+    def _helps(self, run):
+        """Whether a variant that has run on the failing tests alone is to run on all tests."""
+        if run.answer["exit_code"] is None:
+            return False
+        failures = run.failures()
+        return not failures if self._request["repairs_only"] else failures < self._failing
 
+    # - all tests, in a fork for each variant
 
-def _child(program, record, watcher, only):
-    os.environ["GUMSHOE_OUTCOMES"] = record
-    if only is not None:
-        os.environ["GUMSHOE_ONLY"] = only
-        os.environ["PYTEST_ADDOPTS"] += " -p {}.pytest_hooks".format(__package__)
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    sys.dont_write_bytecode = True
-    if watcher is not None:
-        hooks.install(watcher)
-    if is_pytest(program):
+    def _start(self, number, change):
+        """Starts the program in a fork, with a change or unchanged."""
+        run = Run(number, self._folder, whole=True)
+        if run.start():
+            watcher = None
+            if change is not None:
+                install(change, run.hits)
+            elif self._request.get("probes"):
+                watcher = ProbeObserver(self._request["probes"], os.path.join(self._folder, "probes.jsonl"))
+            self._run_program(run.record, watcher)
+        return run
+
+    def _run_program(self, record, watcher=None):
+        """Runs the program in this process, with the outcomes of its tests in a file, and ends the process."""
+        os.environ["GUMSHOE_OUTCOMES"] = record
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
         if watcher is not None:
-            hooks.announce()
-    else:
-        unittest_runs.install(record)
-        if watcher is not None:
-            watcher.engage()
-    code = 1
-    try:
-        code = run_program(program, watcher or NullObserver)
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-    return code
+            hooks.install(watcher)
+        if not is_pytest(self._program):
+            write_outcomes(record)
+            if watcher is not None:
+                watcher.engage()
+        code = 1
+        try:
+            code = run_program(self._program, watcher or NullObserver)
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(code)
 
+    # - the failing tests alone, in forks of a process that has collected them
 
-def failing_tests(record):
-    """The ids of the tests that failed, from the record file; none if there is no such file."""
-    try:
-        with open(record, "rb") as file:
-            outcomes = [json.loads(line.decode("utf-8")) for line in file]
-    except (OSError, ValueError):
-        return set()
-    return {each["id"] for each in outcomes if each["outcome"] in ("failed", "error")}
+    def _run_failing(self, changes):
+        """The runs of the failing tests alone, unchanged (0) and with each change to functions that exist once modules
+        are imported; none if the tests do not fail in the same way without the others.
+        """
+        only = os.path.join(self._folder, "only.json")
+        with open(only, "w") as file:
+            json.dump(sorted(self._failing), file)
 
+        def collect(writer):
+            from . import pytest_hooks  # which needs pytest
 
-def _in_forks(changes, failing, program, folder, end):
-    """The answers of variants that were run on the failing tests alone, by number, and 0 for the unchanged run; none
-    if these tests do not fail in the same way without the others.
+            def work(session):
+                answers = self._run_collected(session, changes, pytest_hooks.InChild)
+                with open(writer, "w") as file:
+                    json.dump(answers, file)
 
-    Existing functions are given their changed code. What ran when modules were imported is not run again, so a change
-    that needs this has no answer.
-    """
-    from . import pytest_hooks  # which needs pytest
+            os.environ["GUMSHOE_ONLY"] = only
+            os.environ["PYTEST_ADDOPTS"] += " -p {}.pytest_hooks".format(__package__)
+            pytest_hooks.plugin = pytest_hooks.Collected(work)
+            self._run_program(os.path.join(self._folder, "collected.jsonl"))
 
-    only = os.path.join(folder, "only.json")
-    with open(only, "w") as file:
-        json.dump(sorted(failing), file)
-    answers = os.path.join(folder, "forks.json")
+        answers = answer_of(collect, self._end - time.time())
+        runs = {}
+        for number, answer in answers if isinstance(answers, list) else ():
+            runs[number] = Run(number, self._folder, whole=False)
+            runs[number].answer = answer
+        return runs
 
-    def work(session):
-        found = _run_collected(session, pytest_hooks.InChild, changes, failing, folder, end)
-        with open(answers, "w") as file:
-            json.dump(found, file)
-
-    pytest_hooks.plugin = pytest_hooks.Collected(work)
-    run_all([lambda: ForkedRun("forks", program, folder, None, only=only)], lambda run: time.time() >= end)
-    try:
-        with open(answers) as file:
-            return {int(number): answer for number, answer in json.load(file).items()}
-    except (OSError, ValueError):
-        return {}
-
-
-def _run_collected(session, in_child, changes, failing, folder, end):
-    """Runs the tests that pytest has collected, unchanged and with each change that can be made in place."""
-    answers, patience = {}, None
-    functions = Functions(os.getcwd())
-    for number, change in [(0, None), *sorted(changes.items())]:
-        patch = None if change is None else functions.replacement(change.path, change.former, change.code)
-        if change is not None and patch is None:
-            continue
-        fork = start_fork()
-        if fork is None:
-            count_hits(_file(folder, number, "hits"))
-            if patch is not None:
-                patch.apply()
-            writer = session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer")
-            writer.path = _file(folder, number, "jsonl")
-            raise in_child
-        fork.wait(end if patience is None else min(end, fork.began + patience))
-        answers[number] = _answer(whole=False)
-        _note(answers[number], fork, _file(folder, number, "hits"))
-        if number == 0:
-            if failing_tests(_file(folder, 0, "jsonl")) != failing:
-                return {}
-            patience = max(LEAST_IN_FORKS_S, PATIENCE * answers[0]["duration_s"])
-    return answers
-
-
-def _changes(variants, answers):
-    """The changes that variants make to their modules, by number; if one is impossible, its answer says why."""
-    sources, changes = {}, {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for number, variant in enumerate(variants, start=1):
-            path = os.path.abspath(variant["path"])
-            try:
-                if path not in sources:
-                    sources[path] = source_of(variant["path"])
-                changes[number] = Change(path, transform(variant, sources[path]), sources[path].code)
-            except ChangeError as error:
-                answers[number] = {"error": str(error)}
-    return changes
+    def _run_collected(self, session, changes, in_child):
+        """Runs the tests that pytest has collected. Returns pairs of number and answer; raises `in_child` in forks."""
+        answers, patience = [], None
+        functions = Functions(os.getcwd())
+        for number, change in [(0, None), *sorted(changes.items())]:
+            patch = None if change is None else functions.replacement(change.path, change.former, change.code)
+            if change is not None and patch is None:
+                continue
+            run = Run(number, self._folder, whole=False)
+            if run.start():
+                count_hits(run.hits)
+                apply(patch or ())
+                session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer").path = run.record
+                raise in_child
+            run.fork.wait(self._end if patience is None else min(self._end, run.fork.began + patience))
+            run.end()
+            answers.append((number, run.answer))
+            if number == 0:
+                if run.failures() != self._failing:
+                    return []
+                patience = max(LEAST_IN_FORKS_S, PATIENCE * run.answer["duration_s"])
+        return answers
 
 
 def main(arguments):
@@ -192,27 +232,7 @@ def main(arguments):
         return 2
     if is_pytest(program):
         importlib.import_module("pytest")  # so that each fork has it
-    folder, end = request["folder"], time.time() + request["deadline_s"]
-    answers = [{} for _ in range(len(request["variants"]) + 1)]
-    changes = _changes(request["variants"], answers)
-    failing = set(request.get("failing") or ())
-    known = _in_forks(changes, failing, program, folder, end) if failing and is_pytest(program) else {}
-    if not known:
-        (base,) = run_all(
-            [lambda: ForkedRun(0, program, folder, None, request.get("probes") or ())], lambda run: time.time() >= end
-        )
-        known = {0: base.answer}
-    for number, answer in known.items():
-        answers[number] = answer
-    ended = [number for number in known if number and known[number]["exit_code"] is not None]
-    left = {number: failing_tests(_file(folder, number, "jsonl")) for number in ended}
-    helped = [number for number in ended if (not left[number] if request["repairs_only"] else left[number] < failing)]
-    usual = known[0]["duration_s"] if known[0]["whole"] else request["usual_s"]
-    patience = max(LEAST_S, PATIENCE * usual)
-    again = [number for number in changes if number not in known or number in helped]
-    starts = [lambda number=number: ForkedRun(number, program, folder, changes[number]) for number in again]
-    for run in run_all(starts, lambda run: time.time() >= end or run.fork.has_used(patience)):
-        answers[run.number] = run.answer
-    with open(os.path.join(folder, "answer.json"), "w") as file:
+    answers = Experiment(program, request).run()
+    with open(os.path.join(request["folder"], "answer.json"), "w") as file:
         json.dump(answers, file)
     return 0

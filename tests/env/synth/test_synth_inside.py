@@ -73,10 +73,6 @@ def project(no_plugins: None, tmp_path: Path) -> Path:
     return root
 
 
-both_forks = pytest.mark.parametrize("conftest", ["", "import shop.core\n"], ids=["late", "early"])
-"""Where a conftest imports the project while pytest is being configured, forks have to come before that."""
-
-
 def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
     """The lines that the verifier writes for variants of core.py, each made by one replacement."""
     candidates: list[dict[str, Any]] = []
@@ -101,9 +97,8 @@ def asked(root: Path, *variants: tuple[str, str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (root.parent / "results").read_text().splitlines()]
 
 
-@both_forks
-def test_each_candidate_gets_its_line(project: Path, conftest: str) -> None:
-    (project / "conftest.py").write_text(conftest)
+def test_each_candidate_gets_its_line(project: Path) -> None:
+    (project / "conftest.py").write_text("import shop.core\n")  # So it is imported before tests are collected.
     clean, *answers = asked(
         project,
         ("LIMIT = 3", "LIMIT = 2"),
@@ -180,10 +175,8 @@ def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
     assert answer["status"] == "killed"
 
 
-@both_forks
-def test_what_tests_leave_behind_is_cleared_away(project: Path, conftest: str) -> None:
+def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:
     """Files, folders in the place of files, links, byte code: every run finds the project as it was."""
-    (project / "conftest.py").write_text(conftest)
     (project / "data").write_text("clean")
     leave = (
         "\n\ndef test_leave(tmp_path):\n    import os, pathlib\n    here = pathlib.Path(__file__).parent\n"

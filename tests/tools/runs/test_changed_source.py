@@ -198,7 +198,7 @@ functions = Functions(sys.argv[1])
 for line in 1, 3, 6:
     code = transform({{"path": shop.__file__, "line": line, "do": "x = 1"}}, source)
     patch = functions.replacement(shop.__file__, source.code, code)
-    print(line, *(function.__name__ for function, _ in (patch.codes if patch else ())))
+    print(line, *(function.__name__ for function, _ in patch or ()))
 """
 
 

@@ -1,0 +1,223 @@
+"""Hooks into test runners that have no plugins: unittest and sympy's own (`bin/test`). Also those that pytest needs.
+
+Standard library only, Python 3.6 to 3.14. A runner is wrapped once the program has imported it, so nothing is imported
+that the program would not import itself. For pytest there are plugins: `debugger.hooks`, `runs.outcomes` and
+`runs.pytest_hooks`.
+"""
+
+import functools
+import importlib.machinery
+import os
+import sys
+
+from .project import project_path
+
+FAILED = ("failed", "error")
+"""Outcomes of tests that count as failures."""
+_LEFT_OUT = ("skipped", "xfailed")
+_UNITTEST = {
+    "addSuccess": "passed",
+    "addFailure": "failed",
+    "addError": "error",
+    "addSkip": "skipped",
+    "addExpectedFailure": "xfailed",
+    "addUnexpectedSuccess": "xpassed",
+}
+_SYMPY = {
+    "test_pass": "passed",
+    "test_fail": "failed",
+    "test_exception": "error",
+    "test_skip": "skipped",
+    "test_xfail": "xfailed",
+    "test_xpass": "xpassed",
+}
+_SYMPY_MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")
+
+
+class Listener:
+    """Is told what the tests of a run do. Its methods do nothing here."""
+
+    def begin(self, test):
+        """A test begins; its set-up follows. `test` is its name: unittest's id, or `path::function` with sympy."""
+
+    def add(self, test, outcome, error=None, case=None):
+        """A test has an outcome.
+
+        Each failing subtest adds one. What fails outside of tests, such as the set-up of a class or the import of a
+        file, has an outcome, but neither begins nor ends.
+
+        Args:
+            test: its name.
+            outcome: passed, failed, error, skipped, xfailed or xpassed.
+            error: `sys.exc_info()` of a failure, expected or not; else None.
+            case: unittest's object for the test; None for a subtest, and with sympy.
+        """
+
+    def end(self, test):
+        """A test is over, with its tear-down."""
+
+
+def listen(listener):
+    """Has unittest and sympy's runner tell a listener of their tests."""
+    after_import("unittest.result", lambda module: _wrap_unittest(module.TestResult, listener))
+    for name in _SYMPY_MODULES:
+        after_import(name, lambda module: _wrap_sympy(getattr(module, "PyTestReporter", None), listener))
+
+
+def counts_as(outcome, failed):
+    """Whether a test has failed, after one more outcome: True, False, or None if it counts for neither.
+
+    Args:
+        outcome: the outcome.
+        failed: whether it had failed before.
+    """
+    if outcome in FAILED:
+        return True
+    return (failed or None) if outcome in _LEFT_OUT else failed
+
+
+# - wrapping
+
+
+def _wrap_unittest(result, listener):
+    """Wraps methods of `unittest.TestResult`."""
+
+    def add(outcome, _, case, detail=None):
+        error = detail if isinstance(detail, tuple) else None  # A skipped test has a reason there.
+        listener.add(_name_of(case), outcome, error, case)
+
+    def add_subtest(_, case, subtest, error):
+        if error is not None:
+            listener.add(_name_of(case), "failed", error)
+
+    _call_after(result, "startTest", lambda _, case: listener.begin(_name_of(case)))
+    _call_before(result, "stopTest", lambda _, case: listener.end(_name_of(case)))
+    _call_before(result, "addSubTest", add_subtest)
+    for method, outcome in _UNITTEST.items():
+        _call_before(result, method, functools.partial(add, outcome))
+
+
+def _wrap_sympy(reporter, listener):
+    """Wraps methods of sympy's reporter, if there is one. Its code is part of the project, but not of the test."""
+    if reporter is None:
+        return
+    running, files = [], []
+
+    def enter_file(_, filename, *rest):
+        files[:] = [_path_of(filename)]
+
+    def begin(_, function):
+        path = files[0] if files else _path_of(function.__code__.co_filename)
+        running[:] = ["{}::{}".format(path, function.__name__)]
+        listener.begin(running[0])
+
+    def add(outcome, _, *details):
+        error = details[0] if details and isinstance(details[0], tuple) else None
+        if running:
+            test = running.pop()
+            listener.add(test, outcome, error)
+            listener.end(test)
+
+    def fail_to_import(_, filename, error, *rest):
+        listener.add(_path_of(filename), "error", error)
+
+    _call_before(reporter, "entering_filename", enter_file)
+    _call_after(reporter, "entering_test", begin)
+    _call_before(reporter, "import_error", fail_to_import)
+    for method, outcome in _SYMPY.items():
+        _call_before(reporter, method, functools.partial(add, outcome))
+
+
+def _call_before(kind, name, function):
+    """Makes a method of a class, if it has one of that name, call a function with its arguments first."""
+    method = getattr(kind, name, None)
+    if method is not None:
+
+        @functools.wraps(method)
+        def wrapped(*arguments, **options):
+            function(*arguments)
+            return method(*arguments, **options)
+
+        setattr(kind, name, wrapped)
+
+
+def _call_after(kind, name, function):
+    """The same, but the function is called when the method has returned."""
+    method = getattr(kind, name, None)
+    if method is not None:
+
+        @functools.wraps(method)
+        def wrapped(*arguments, **options):
+            value = method(*arguments, **options)
+            function(*arguments)
+            return value
+
+        setattr(kind, name, wrapped)
+
+
+def _name_of(case):
+    try:
+        return str(case.id())
+    except Exception:  # a test's own code may raise anything
+        return type(case).__name__
+
+
+def _path_of(filename):
+    """A file's path in the project."""
+    return project_path(str(filename), os.getcwd()) or str(filename)
+
+
+# - imports
+
+
+_waiting = {}
+"""What is to be called with a module once it is imported, by the module's name."""
+
+
+def after_import(name, function):
+    """Calls a function with a module once the program has imported it; at once if it has."""
+    if name in sys.modules:
+        function(sys.modules[name])
+        return
+    if not _waiting:
+        sys.meta_path.insert(0, _ImportWatch())
+    _waiting.setdefault(name, []).append(function)
+
+
+class _ImportWatch:
+    """The finder for modules that something waits for: it finds what the usual one does, and wraps the loader."""
+
+    def find_spec(self, name, path=None, target=None):
+        """The module's spec; None if nothing waits for it."""
+        if name not in _waiting:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                for function in _waiting[name]:
+                    function(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+_plugins_before = None
+
+
+def announce_plugin(name):
+    """Has pytest load a module as a plugin when it starts in this process."""
+    global _plugins_before
+    if _plugins_before is None:
+        _plugins_before = os.environ.get("PYTEST_PLUGINS", "")
+    os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (name, _plugins_before)))
+
+
+def withdraw_plugin():
+    """Puts the variable back once the plugin is loaded: the children of the program must not look for the plugin."""
+    if _plugins_before:
+        os.environ["PYTEST_PLUGINS"] = _plugins_before
+    else:
+        os.environ.pop("PYTEST_PLUGINS", None)
