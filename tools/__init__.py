@@ -6,14 +6,13 @@ Some tools are also read or used by others:
 |---|---|
 | `toolbox` | environments and agents: `make_toolbox`, `DEBUG_TOOLS`, `with_reproduce`; readers: `decisions_of` |
 | `suspects` | `shown_suspects` reads an observation; makers of bugs rank functions with `rank` and `follow` |
-| `whatif` | `effect_of` says what a change did, from its result in an observation |
 | `vary` | `helpful` and `stop_command`, for the policy of the same name |
-| `eval` | `SHOW_OUTCOMES`, the tools whose observations hold outcomes of tests |
+| `eval` | `SHOW_OUTCOMES`, the tools whose observations hold outcomes of tests; `failing_outcomes` reads these |
 | `report` | `STILL_FAILS`, the failure of a patch that is sent back |
 | `calls` | reading and writing calls as text; the signatures of tools |
 | `code` | functions, statements and small changes of source |
 | `evidence` | the numbered facts of observations, and the check of findings |
-| `runs` | command lines for programs of `env/inside`; outcomes and tracebacks that runs leave behind |
+| `runs` | command lines for programs of `env/inside`; the outcomes and tracebacks that runs leave behind |
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -16,7 +17,7 @@ from gumshoe.tools.runs.interpreters import is_pytest, syntax_error
 from gumshoe.tools.runs.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
 from gumshoe.tools.runs.tracebacks import describe_frame, printed_frames, with_frames
 
-__all__ = ["SHOW_OUTCOMES", "Eval", "Reproduce", "as_data", "describe"]
+__all__ = ["SHOW_OUTCOMES", "Eval", "Reproduce", "as_data", "describe", "failing_outcomes"]
 
 SHOW_OUTCOMES = ("eval", "reproduce")
 """The tools that show the outcome of each test."""
@@ -67,6 +68,12 @@ def as_data(run: TestRun) -> dict[str, JsonValue]:
         "exit_code": run.result.exit_code,
         "timed_out": run.result.timed_out,
     }
+
+
+def failing_outcomes(data: Mapping[str, Any]) -> list[TestOutcome]:
+    """The failing tests in such data. Raises ValidationError."""
+    outcomes = (TestOutcome.model_validate(each) for each in data.get("outcomes", ()))
+    return [outcome for outcome in outcomes if outcome.failed]
 
 
 def _outcome_data(outcome: TestOutcome) -> dict[str, JsonValue]:

@@ -15,22 +15,13 @@ from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Edit, Observation
+from gumshoe.records import Edit, LineChange, Observation
 from gumshoe.text import plural
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
 from gumshoe.tools.code.statements import statements_in
-from gumshoe.tools.runs.forked_runs import ForkedRuns, KnownRun, Variant, run_forked
+from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
-from gumshoe.tools.whatif import (
-    MOST_VARIANTS,
-    Effect,
-    Experiment,
-    changes,
-    describe_change,
-    describe_unchanged,
-    effect_of,
-    unchanged,
-)
+from gumshoe.tools.whatif import MOST_VARIANTS, Experiment
 
 __all__ = ["MOST_CHANGES", "MOST_SUSPECTS", "Vary", "helpful", "stop_command"]
 
@@ -82,14 +73,14 @@ class Vary(Experiment):
         share = f"{len(results)} of " if len(results) < len(found) else ""
         title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
         data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
-        return self.observe("\n".join(_described(title, runs, results)), {**data, **_as_data(runs, results)})
+        return self.observe("\n".join(_described(title, runs, results)), {**data, **runs.as_data(results)})
 
     def _in_suspects(self, workspace: Workspace, known: KnownRun) -> Observation:
         """Varies one suspect after another until a change repairs everything."""
         suspects = self._suspects()
         until = time.monotonic() + SUSPECTS_SECONDS
         runs: ForkedRuns | None = None
-        results: list[dict[str, JsonValue]] = []
+        results: list[ChangeResult] = []
         owners: list[Mapping[str, Any]] = []
         tried = 0
         for suspect in suspects[:MOST_SUSPECTS]:
@@ -104,7 +95,7 @@ class Vary(Experiment):
         if runs is None:
             raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
         best = next(iter(helpful(results)), None)
-        if best is not None and len(best["passes"]) < len(best["still_fails"]):
+        if best is not None and len(best.passes) < len(best.still_fails):
             best = None  # What helps fewer than half of the failing tests says less than the ranking.
         owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
         place = _place(owner, best, suspects)
@@ -114,7 +105,7 @@ class Vary(Experiment):
             f"Most likely: {json.dumps(place)}",
             f"To stop there with pdb: {json.dumps({'command': stop_command(place)})}",
         ]
-        return self.observe("\n".join(text), {"place": place, **_as_data(runs, results)})
+        return self.observe("\n".join(text), {"place": place, **runs.as_data(results)})
 
     def _suspects(self) -> Sequence[Mapping[str, Any]]:
         """What `suspects` has shown since the last edit. Raises ToolFailure."""
@@ -155,13 +146,13 @@ class Vary(Experiment):
 
 
 def _place(
-    owner: Mapping[str, Any], best: Mapping[str, Any] | None, suspects: Sequence[Mapping[str, Any]]
+    owner: Mapping[str, Any], best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]
 ) -> dict[str, JsonValue]:
     """A location for a report: the line of a change that repairs everything, else the function where changes help."""
     start, end = owner["start"], owner["end"]
-    if best is not None and effect_of(best) == "repairs":
-        start = end = best["line"]
-        inside = [one for one in suspects if one["path"] == best["path"] and one["start"] <= start <= one["end"]]
+    if best is not None and best.effect == "repairs":
+        start = end = best.line
+        inside = [one for one in suspects if one["path"] == best.path and one["start"] <= start <= one["end"]]
         owner = max(inside, key=lambda one: one["start"])
     return {"path": owner["path"], "start": start, "end": end, "symbol": owner["function"]}
 
@@ -171,52 +162,46 @@ def stop_command(place: Mapping[str, Any]) -> str:
     return f"b {place['path']}:{place['start']}\nc\nlocals"
 
 
-def _described(title: str, runs: ForkedRuns, results: Sequence[dict[str, JsonValue]]) -> list[str]:
-    shown = [describe_change(result) for result in helpful(results)[:_SHOWN]]
-    return [f"{title}; unchanged, {describe_unchanged(runs)}", *shown, _rest(results, len(shown))]
+def _described(title: str, runs: ForkedRuns, results: Sequence[ChangeResult]) -> list[str]:
+    shown = [result.describe() for result in helpful(results)[:_SHOWN]]
+    return [f"{title}; unchanged, {runs.describe()}", *shown, _rest(results, len(shown))]
 
 
-def _as_data(runs: ForkedRuns, results: Sequence[dict[str, JsonValue]]) -> dict[str, JsonValue]:
-    return {"unchanged": unchanged(runs), "variants": [*results]}
+def _repairs(results: Sequence[ChangeResult]) -> bool:
+    return any(result.effect == "repairs" for result in results)
 
 
-def _repairs(results: Sequence[dict[str, JsonValue]]) -> bool:
-    return any(effect_of(result) == "repairs" for result in results)
-
-
-def helpful(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def helpful(results: Sequence[ChangeResult]) -> list[ChangeResult]:
     """The changes with the best effect that any of them has for the failing tests."""
-    by_effect = {effect: [result for result in results if effect_of(result) == effect] for effect in _HELPFUL}
+    by_effect = {effect: [result for result in results if result.effect == effect] for effect in _HELPFUL}
     return next((found for found in by_effect.values() if found), [])
 
 
-def _try(
-    workspace: Workspace, found: Sequence[WhatifChange], known: KnownRun
-) -> tuple[ForkedRuns, list[dict[str, JsonValue]]]:
+def _try(workspace: Workspace, found: Sequence[WhatifChange], known: KnownRun) -> tuple[ForkedRuns, list[ChangeResult]]:
     """The runs of the last batch, and the results of all changes tried.
 
     Lines that a batch has shown to be out of the failing tests' reach are not tried again.
     """
     until = time.monotonic() + MOST_SECONDS
-    results: list[dict[str, Any]] = []
+    results: list[ChangeResult] = []
     left = list(found)
     while True:
         batch, left = left[:MOST_VARIANTS], left[MOST_VARIANTS:]
-        variants = [Variant(path=one.path, line=one.line, do=one.do) for one in batch]
-        runs = run_forked(workspace, variants, known=known, repairs_only=True)
-        results += changes(runs, variants)
-        unreached = {result["line"] for result in results if effect_of(result) == "unreached"}
+        changes = [LineChange(path=one.path, line=one.line, do=one.do) for one in batch]
+        runs = run_forked(workspace, changes, known=known, repairs_only=True)
+        results += runs.changes
+        unreached = {result.line for result in results if result.effect == "unreached"}
         left = [one for one in left if one.line not in unreached]
         is_over = not left or len(results) >= MOST_CHANGES or time.monotonic() > until
         if is_over or _repairs(results):
             return runs, results
 
 
-def _rest(results: Sequence[dict[str, JsonValue]], shown: int) -> str:
+def _rest(results: Sequence[ChangeResult], shown: int) -> str:
     """What is not shown change by change."""
-    effects = [effect_of(result) for result in results]
+    effects = [result.effect for result in results]
     if set(effects) == {"invalid"}:
-        return f"None of them can be made: {results[0]['error']}"
+        return f"None of them can be made: {results[0].error}"
     if set(effects) <= {"unreached", "invalid"}:
         return "The failing tests do not reach these lines."
     more = sum(effect in _HELPFUL for effect in effects) - shown

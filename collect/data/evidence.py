@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, shown_code
+from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import ContextPack, Fact, Finding, Location, Probe, StopProbe
 from gumshoe.text import indentation
-from gumshoe.tools.eval import SHOW_OUTCOMES
+from gumshoe.tools.eval import SHOW_OUTCOMES, failing_outcomes
 from gumshoe.tools.evidence.facts import EXCEPTION
 from gumshoe.tools.runs.tracebacks import telling_line
 
@@ -88,7 +88,7 @@ def failures(outputs: Iterable[ToolOutput]) -> list[FailingTest]:
 def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
     data = output.data
     for outcome in failing_outcomes(data):
-        yield FailingTest(output.step, outcome["id"], outcome["message"])
+        yield FailingTest(output.step, outcome.id, outcome.message)
     if not data.get("outcomes") and not data.get("passed", True):
         yield FailingTest(output.step, PROGRAM, data.get("output", ""))
 

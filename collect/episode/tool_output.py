@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.records import DebugFrame, Fact, Message, Observation, Step, ToolCall, WhatIfProbe
-from gumshoe.tools.evidence.facts import FactReader, numbered_text, variant_of
-from gumshoe.tools.runs.forked_runs import Variant
+from gumshoe.records import DebugFrame, Fact, LineChange, Message, Observation, Step, ToolCall, WhatIfProbe
+from gumshoe.tools.evidence.facts import FactReader
+from gumshoe.tools.evidence.numbering import numbered_text
 
 __all__ = [
     "ToolOutput",
     "fact_of_change",
-    "failing_outcomes",
     "last_own_frame",
     "outputs_of_steps",
     "reproduction_of",
@@ -102,16 +101,12 @@ def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     ]
 
 
-def fact_of_change(output: ToolOutput, result: Mapping[str, Any]) -> Fact | None:
-    """The fact about a change that was tried in memory, from its result in the data; None if the text shows none."""
-    change = Variant.model_validate({name: result.get(name) for name in Variant.model_fields})
-    found = (fact for fact in output.facts if isinstance(fact.probe, WhatIfProbe) and variant_of(fact.probe) == change)
-    return next(found, None)
-
-
-def failing_outcomes(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The outcomes of the failing tests in the data of a run of the tests."""
-    return [outcome for outcome in data.get("outcomes", ()) if outcome["outcome"] in ("failed", "error")]
+def fact_of_change(output: ToolOutput, tried: LineChange) -> Fact | None:
+    """The fact about a change that was tried in memory; None if the text shows none."""
+    probes = ((fact, fact.probe) for fact in output.facts)
+    return next(
+        (fact for fact, probe in probes if isinstance(probe, WhatIfProbe) and probe.change == tried.change), None
+    )
 
 
 def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:

@@ -9,8 +9,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, last_own_frame, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame, tool_outputs
 from gumshoe.records import Completion, DebugFrame, Decision, Fact, Message, ToolSchema
+from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = ["SUSPECT", "TRACEBACK", "Heuristic", "last_frame"]
@@ -50,8 +51,8 @@ class Heuristic:
 
 def last_frame(data: Mapping[str, Any]) -> DebugFrame | None:
     """The last frame in the data of an `eval`; one of tests only if there is no other."""
-    frames = [frame for outcome in failing_outcomes(data) for frame in outcome.get("frames", ())]
-    return last_own_frame([DebugFrame.model_validate(frame) for frame in [*frames, *data.get("frames", ())]])
+    frames = [frame for outcome in failing_outcomes(data) for frame in outcome.frames]
+    return last_own_frame([*frames, *(DebugFrame.model_validate(frame) for frame in data.get("frames", ()))])
 
 
 def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> list[JsonValue]:

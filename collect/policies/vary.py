@@ -16,9 +16,9 @@ from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Finding, Location, Message, ToolSchema
+from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, read_changes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import helpful, stop_command
-from gumshoe.tools.whatif import Effect, effect_of
 
 __all__ = ["VaryPolicy"]
 
@@ -69,7 +69,7 @@ class VaryPolicy:
         if "pdb" in offered and "pdb" not in by_tool:
             why = f"What are the values at line {place['start']}?"
             return _seek(turn, why, "pdb", {"command": stop_command(place)})
-        best = next(iter(helpful(varied.data.get("variants", ()))), None)
+        best = next(iter(helpful(read_changes(varied.data))), None)
         if best is not None and not _holds(place, best):
             best = None
         pack = _pack(outputs, listed, place, varied, best)
@@ -78,7 +78,7 @@ class VaryPolicy:
         if seen is not None:  # The fewer words a report has, the fewer a small model can get wrong.
             pack = pack.model_copy(update={"findings": (seen,), "hypothesis": ""})
             thought = "I report this place."
-        text = format_decision(Decision.REPORT, SURE[None if best is None else effect_of(best)], thought)
+        text = format_decision(Decision.REPORT, SURE[None if best is None else best.effect], thought)
         return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
 
 
@@ -86,8 +86,8 @@ def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = M
     return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
 
 
-def _holds(place: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
-    return place["path"] == change["path"] and place["start"] <= change["line"] <= place["end"]
+def _holds(place: Mapping[str, Any], change: ChangeResult) -> bool:
+    return place["path"] == change.path and place["start"] <= change.line <= place["end"]
 
 
 def _seen_at(place: Mapping[str, Any], stopped: ToolOutput) -> Finding | None:
@@ -104,14 +104,14 @@ def _pack(
     listed: ToolOutput,
     place: Mapping[str, Any],
     varied: ToolOutput,
-    best: Mapping[str, Any] | None,
+    best: ChangeResult | None,
 ) -> ContextPack:
     if best is None:
         found = [fact.finding("the first suspect") for fact in listed.facts[:1]]
         hypothesis = f"No small change helps enough; {place['symbol']} is still the first suspect."
     else:
         fact = fact_of_change(varied, best)
-        found = [fact.finding(CLAIMS[effect_of(best)])] if fact else []
+        found = [fact.finding(CLAIMS[best.effect])] if fact else []
         hypothesis = _hypothesis(best, place)
     failing = [failure_fact(outputs, one) for one in failures(outputs)[:1]]
     found = [*(fact.finding("what fails") for fact in failing if fact), *found]
@@ -119,8 +119,8 @@ def _pack(
     return ContextPack(locations=(location,), findings=tuple(found), hypothesis=hypothesis)
 
 
-def _hypothesis(best: Mapping[str, Any], place: Mapping[str, Any]) -> str:
+def _hypothesis(best: ChangeResult, place: Mapping[str, Any]) -> str:
     """Without the code of the change: a small model that writes code into its thought loses track of the call."""
-    if effect_of(best) != "repairs":
+    if best.effect != "repairs":
         return f"Small changes in {place['symbol']} help some of the failing tests: the cause is there."
-    return f"Line {best['line']} is wrong: after a small change there, all failing tests pass and none breaks."
+    return f"Line {best.line} is wrong: after a small change there, all failing tests pass and none breaks."

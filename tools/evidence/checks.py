@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -18,10 +18,10 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.text import cut_line, plural
-from gumshoe.tools.evidence.facts import EXCEPTION, RETURNED, normal, variant_of
-from gumshoe.tools.runs.forked_runs import run_forked
+from gumshoe.tools.evidence.facts import EXCEPTION, RETURNED, normal
+from gumshoe.tools.runs.forked_runs import ChangeResult, run_forked
 from gumshoe.tools.runs.tracebacks import doctest_place
-from gumshoe.tools.whatif import MOST_VARIANTS, changes, describe_effect
+from gumshoe.tools.whatif import MOST_VARIANTS
 
 __all__ = [
     "MOST_PROBES",
@@ -87,7 +87,7 @@ def _fits(finding: Finding) -> bool:
     probe = finding.probe
     assert probe is not None
     if isinstance(probe, WhatIfProbe):
-        words = (variant_of(probe).describe(), probe.effect)
+        words = (probe.change.describe(), probe.effect)
     elif probe.expression in (EXCEPTION, RETURNED):
         words = (probe.value,)
     elif probe.expression:
@@ -110,10 +110,10 @@ def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[C
 def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
     stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
-    variants = [variant_of(probe) for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
-    runs = run_forked(workspace, variants, stops)
-    results, numbers, looks = iter(changes(runs, variants)), iter(range(len(stops))), read_looks(runs.seen)
-    probed = Probed(runs.outcomes[0])
+    changes = [probe for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
+    runs = run_forked(workspace, changes, stops)
+    results, numbers, looks = iter(runs.changes), iter(range(len(stops))), read_looks(runs.seen)
+    probed = Probed(runs.outcomes)
     for probe in probes:
         seen: list[ProbeReading] = []
         if probe is None:
@@ -124,7 +124,7 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
         else:
             number = next(numbers, None)
             seen = [look for look in looks if look.probe == number]
-            over = runs.answers[0].exit_code is not None
+            over = runs.exit_code is not None
             check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
         probed.checks.append(check)
         probed.looks.append(seen)
@@ -142,13 +142,13 @@ def read_looks(data: bytes) -> list[ProbeReading]:
     return looks
 
 
-def _judge_change(probe: WhatIfProbe, result: Mapping[str, Any]) -> Check:
-    effect = describe_effect(result)
+def _judge_change(probe: WhatIfProbe, result: ChangeResult) -> Check:
+    effect = result.describe_effect()
     if not _begins(effect, probe.effect):
         return Check(status="contradicted", note=cut_line(f"the effect is: {effect}", _NOTE))
-    if result["fails"] and _begins(describe_effect({**result, "fails": []}), probe.effect):
+    if result.fails and _begins(result.model_copy(update={"fails": ()}).describe_effect(), probe.effect):
         return Check(status="confirmed", telling=False, note="other tests fail then")
-    telling = bool(result["passes"]) or result["exit_code"] == 0 != result["unchanged_exit_code"]
+    telling = bool(result.passes) or result.exit_code == 0 != result.unchanged_exit_code
     return Check(status="confirmed", telling=telling, note="" if telling else "no failing test passes then")
 
 
@@ -257,7 +257,7 @@ def _unchecked(why: str) -> Check:
 def describe_place(probe: Probe) -> str:
     """Where a probe stops, or what it changes, in a few words."""
     if isinstance(probe, WhatIfProbe):
-        return variant_of(probe).describe()
+        return probe.change.describe()
     where = f"{probe.path}:{probe.line}"
     if probe.event != "line":
         where += " (return)" if probe.event == "return" else " (failure)"

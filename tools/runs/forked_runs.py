@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import StopProbe, TestOutcome
-from gumshoe.text import cut_line
+from gumshoe.records import LineChange, StopProbe, TestOutcome
+from gumshoe.text import cut_line, plural
 from gumshoe.tools.runs.interpreters import our_plugin
 from gumshoe.tools.runs.scripts import read_outcomes, read_written, run_script, script_folder
 
-__all__ = ["ForkOutcome", "ForkedRuns", "KnownRun", "Variant", "read_answers", "run_forked"]
+__all__ = [
+    "ChangeResult",
+    "Effect",
+    "ForkOutcome",
+    "ForkedRuns",
+    "KnownRun",
+    "read_answers",
+    "read_changes",
+    "run_forked",
+]
 
 _SEEN_BYTES = 16 << 20
-
-
-class Variant(BaseModel):
-    """One change: at a line, the n-th time or every time, under a condition or always."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    path: str = Field(min_length=1)
-    line: int = Field(ge=1)
-    do: str = Field(min_length=1)
-    time: int | None = Field(default=None, ge=1)
-    when: str | None = None
-
-    def describe(self) -> str:
-        """`path:line do`, with time and condition."""
-        time = f" at time {self.time}" if self.time else ""
-        when = f" when {self.when}" if self.when else ""
-        return cut_line(f"{self.path}:{self.line} {self.do.replace(chr(10), '; ')}{time}{when}", 120)
+_NAMES = 80
+"""Characters of test names that are shown of one list, so that all results fit into one answer."""
+Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
+"""What a change does to the failing tests: all pass and no other test breaks; some pass; some pass and others break."""
 
 
 class ForkOutcome(BaseModel):
@@ -51,13 +48,106 @@ class ForkOutcome(BaseModel):
 _ANSWERS = TypeAdapter(list[ForkOutcome])
 
 
+class ChangeResult(LineChange):
+    """What a change does to the tests, which are named by their ids.
+
+    `exit_code` is None for a run that was stopped. Tests that passed are known to fail only if it is not, and only if
+    the `whole` suite was run.
+    """
+
+    error: str | None = Field(default=None, description="why there is nothing else to know")
+    timed_out: bool = False
+    hits: int = Field(default=0, description="how often the change took effect")
+    whole: bool = True
+    exit_code: int | None = None
+    unchanged_exit_code: int | None = None
+    passes: tuple[str, ...] = Field(default=(), description="tests that pass now, and did not before")
+    fails: tuple[str, ...] = Field(default=(), description="tests that passed before, and no longer do")
+    still_fails: tuple[str, ...] = Field(default=(), description="tests that fail as before")
+
+    @property
+    def effect(self) -> Effect:
+        """The kind of effect."""
+        if self.error:
+            return "invalid"
+        if not self.hits:
+            return "unreached"
+        if self.passes and not self.fails:
+            return "cures" if self.still_fails else "repairs"
+        if self.passes:
+            return "mixed"
+        return "repairs" if self.exit_code == 0 != self.unchanged_exit_code else "nothing"
+
+    @property
+    def share(self) -> float:
+        """The share of the failing tests that pass with it."""
+        return len(self.passes) / max(1, len(self.passes) + len(self.still_fails))
+
+    def describe(self) -> str:
+        """The change and its effect, on one line."""
+        return f"{self.change.describe()}: {self.describe_effect()}"
+
+    def describe_effect(self) -> str:
+        """The effect in a few words."""
+        if self.error:
+            return self.error
+        if not self.hits:
+            if self.when:
+                return (
+                    "took no effect: the line was not reached, or its condition was never true there or raised an error"
+                )
+            return "took no effect: the line was not reached that often" if self.time else "never reached"
+        parts = [_now(self.passes, "passes", "pass"), _now(self.fails, "fails", "fail")]
+        parts.append("timed out" if self.timed_out else "")
+        if not any(parts) and self.exit_code != self.unchanged_exit_code:
+            parts.append(f"exit code {self.exit_code}")
+        return "; ".join(filter(None, parts)) or ("no test changes" if self.whole else "no failing test passes")
+
+
+def _now(tests: Sequence[str], one: str, several: str) -> str:
+    """What tests do now, and as many of their names as there is room for."""
+    if not tests:
+        return ""
+    names = [cut_line(test, _NAMES) for test in tests]
+    shown = max(1, sum(length <= _NAMES for length in accumulate(map(len, names))))
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    verb = one if len(tests) == 1 else several
+    return f"{plural(len(tests), 'test')} now {verb}: {', '.join(names[:shown])}{more}"
+
+
 @dataclass(frozen=True)
 class ForkedRuns:
-    """What became of each run, the unchanged one first; the outcomes of its tests; what the probes wrote."""
+    """What became of each run.
 
-    answers: list[ForkOutcome]
-    outcomes: list[dict[str, TestOutcome]]
+    Attributes:
+        exit_code: of the unchanged run; None if it was stopped.
+        outcomes: of the unchanged tests, by id.
+        changes: what each change does.
+        seen: what the probes wrote.
+    """
+
+    exit_code: int | None
+    outcomes: Mapping[str, TestOutcome]
+    changes: Sequence[ChangeResult]
     seen: bytes
+
+    def as_data(self, changes: Iterable[ChangeResult] | None = None) -> dict[str, JsonValue]:
+        """The data of an observation, which `read_changes` reads: of these changes, or of all.
+
+        `unchanged` says how the unchanged tests ended.
+        """
+        outcomes: dict[str, JsonValue] = {test: outcome.outcome for test, outcome in self.outcomes.items()}
+        return {
+            "unchanged": {"exit_code": self.exit_code, "outcomes": outcomes},
+            "variants": [each.model_dump(mode="json") for each in (self.changes if changes is None else changes)],
+        }
+
+    def describe(self) -> str:
+        """How the unchanged tests ended, in a few words."""
+        if not self.outcomes:
+            return "timed out" if self.exit_code is None else f"exit code {self.exit_code}"
+        failing = sum(outcome.failed for outcome in self.outcomes.values())
+        return f"{failing} of {plural(len(self.outcomes), 'test')} fail"
 
 
 @dataclass(frozen=True)
@@ -70,52 +160,92 @@ class KnownRun:
 
 def run_forked(
     workspace: Workspace,
-    variants: Sequence[Variant],
+    changes: Iterable[LineChange],
     probes: Sequence[StopProbe] = (),
     known: KnownRun | None = None,
     *,
     repairs_only: bool = False,
 ) -> ForkedRuns:
-    """Runs the tests unchanged, then each variant; nothing in the workspace changes.
+    """Runs the tests unchanged, then with each change; nothing in the workspace changes.
 
     Args:
         workspace: where.
-        variants: the changes, each run on its own.
+        changes: each is run on its own.
         probes: what is watched in the unchanged run.
-        known: the unchanged tests, where these were run: then only the failing ones are run, and all with variants
-            that let one of them pass.
-        repairs_only: with `known`, run all tests only with variants that let all failing ones pass.
+        known: the unchanged tests, if they were run: then only the failing ones are run, and all of them with changes
+            that let one of these pass.
+        repairs_only: with `known`, run all tests only with changes that let all failing ones pass.
 
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
     """
     folder = script_folder(workspace, "whatif")
-    outcomes_before = known.outcomes if known is not None else {}
+    wanted = [each.change for each in changes]
+    before = known.outcomes if known is not None else {}
     request = {
-        "variants": [variant.model_dump() for variant in variants],
+        "variants": [change.model_dump() for change in wanted],
         "probes": [probe.model_dump(exclude={"value"}) for probe in probes],
-        "failing": [test for test, outcome in outcomes_before.items() if outcome.failed],
+        "failing": [test for test, outcome in before.items() if outcome.failed],
         "usual_s": known.duration_s if known is not None else None,
         "repairs_only": repairs_only,
         "folder": folder,
     }
     ran = run_script(workspace, "whatif", request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider")
     try:
-        answers = read_answers(workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(variants) + 1)
+        unchanged, *answers = read_answers(
+            workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(wanted) + 1
+        )
     except (OSError, ValueError):
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
-    written = [read_outcomes(read_written(workspace, f"{folder}/{number}.jsonl")) for number in range(len(answers))]
-    outcomes = [{outcome.id: outcome for outcome in each} for each in written]
+    if unchanged.whole:
+        before = _outcomes(workspace, folder, 0)
     return ForkedRuns(
-        answers=answers,
-        outcomes=outcomes if answers[0].whole else [dict(outcomes_before), *outcomes[1:]],
+        exit_code=unchanged.exit_code,
+        outcomes=before,
+        changes=[
+            _result(change, answer, before, _outcomes(workspace, folder, number), unchanged.exit_code)
+            for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
+        ],
         seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
 
 
+def _outcomes(workspace: Workspace, folder: str, number: int) -> dict[str, TestOutcome]:
+    """The outcomes of a run's tests by id."""
+    return {outcome.id: outcome for outcome in read_outcomes(read_written(workspace, f"{folder}/{number}.jsonl"))}
+
+
+def _result(
+    change: LineChange,
+    answer: ForkOutcome,
+    before: Mapping[str, TestOutcome],
+    after: Mapping[str, TestOutcome],
+    unchanged_exit_code: int | None,
+) -> ChangeResult:
+    is_over = answer.exit_code is not None
+    passed = {test for test, outcome in before.items() if outcome.passed}
+    good = {test for test, outcome in after.items() if outcome.passed or outcome.outcome == "skipped"}
+    return ChangeResult(
+        **change.model_dump(),
+        error=answer.error or (None if is_over or answer.hits else "timed out before this took effect"),
+        timed_out=answer.error is None and not is_over,
+        hits=answer.hits,
+        whole=answer.whole,
+        exit_code=answer.exit_code,
+        unchanged_exit_code=unchanged_exit_code,
+        passes=tuple(test for test, outcome in after.items() if outcome.passed and test not in passed),
+        fails=tuple(test for test in before if test in passed - good) if is_over and answer.whole else (),
+        still_fails=tuple(
+            test
+            for test, outcome in before.items()
+            if outcome.failed and test in after and after[test].outcome == outcome.outcome
+        ),
+    )
+
+
 def read_answers(data: bytes, count: int) -> list[ForkOutcome]:
-    """The answers in the file that the runs' parent wrote. Raises ValueError where it does not hold so many."""
+    """The answers in the file that the runs' parent wrote. Raises ValueError if it does not hold so many."""
     try:
         answers = _ANSWERS.validate_json(data)
     except ValidationError:
@@ -123,3 +253,8 @@ def read_answers(data: bytes, count: int) -> list[ForkOutcome]:
     if len(answers) != count:
         raise ValueError(f"{len(answers)} answers, not {count}")
     return answers
+
+
+def read_changes(data: Mapping[str, Any]) -> list[ChangeResult]:
+    """The results of changes in the data of an observation. Raises ValidationError."""
+    return [ChangeResult.model_validate(each) for each in data.get("variants", ())]

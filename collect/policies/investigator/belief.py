@@ -19,8 +19,8 @@ from gumshoe.collect.policies.investigator.prior import ELSEWHERE, failing_frame
 from gumshoe.records import Fact
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement, statements_in
+from gumshoe.tools.runs.forked_runs import ChangeResult, read_changes
 from gumshoe.tools.suspects import shown_suspects
-from gumshoe.tools.whatif import Effect, effect_of
 
 __all__ = ["Belief", "SuspectFunction", "TriedChange", "form_belief", "trials"]
 
@@ -83,24 +83,11 @@ class SuspectFunction:
         return path == self.path and self.start <= line <= self.end
 
 
-@dataclass(frozen=True)
-class TriedChange:
-    """One change that `whatif` tried, what it did to the tests, of which `failing` failed, and the fact of that."""
+class TriedChange(ChangeResult):
+    """What came of a change that `whatif` tried, the step in which it did, and the fact of that."""
 
     step: int
-    path: str
-    line: int
-    do: str
-    effect: Effect
     fact: Fact | None = None
-    passes: tuple[str, ...] = ()
-    fails: tuple[str, ...] = ()
-    failing: int = 0
-
-    @property
-    def share(self) -> float:
-        """The share of the failing tests that pass with it."""
-        return len(self.passes) / max(1, self.failing, len(self.passes))
 
 
 @dataclass
@@ -250,22 +237,9 @@ def _of_calls(data: Mapping[str, Any]) -> float:
 
 def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     """Every change that `whatif` has tried so far."""
-    found: list[TriedChange] = []
-    for output in outputs:
-        if output.tool != "whatif" or "variants" not in output.data:
-            continue
-        for result in output.data["variants"]:
-            found.append(
-                TriedChange(
-                    output.step,
-                    result["path"],
-                    result["line"],
-                    result["do"],
-                    effect_of(result),
-                    fact_of_change(output, result),
-                    tuple(result["passes"]),
-                    tuple(result["fails"]),
-                    len(result["passes"]) + len(result["still_fails"]),
-                )
-            )
-    return found
+    return [
+        TriedChange(**result.model_dump(), step=output.step, fact=fact_of_change(output, result))
+        for output in outputs
+        if output.tool == "whatif"
+        for result in read_changes(output.data)
+    ]

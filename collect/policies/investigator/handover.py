@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
-from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes, last_own_frame
+from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.records import ContextPack, DebugFrame, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement
+from gumshoe.tools.eval import failing_outcomes
+from gumshoe.tools.runs.forked_runs import Effect
 from gumshoe.tools.runs.tracebacks import describe_frame
-from gumshoe.tools.whatif import Effect
 
 __all__ = ["Conclusion", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
 
@@ -150,8 +151,7 @@ def _failing_frame(outputs: Sequence[ToolOutput]) -> DebugFrame | None:
 
 def _frames_in(output: ToolOutput) -> list[DebugFrame]:
     """The frames of failing tests that the text of an `eval` shows: it names only some tests."""
-    failing = failing_outcomes(output.data)
-    found = [DebugFrame.model_validate(frame) for outcome in failing for frame in outcome.get("frames", ())]
+    found = [frame for outcome in failing_outcomes(output.data) for frame in outcome.frames]
     printed = [DebugFrame.model_validate(frame) for frame in output.data.get("frames", ())]
     return [
         *(frame for frame in found if describe_frame(frame) in output.text),

@@ -13,8 +13,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gumshoe.collect.episode.tool_output import ToolOutput, failing_outcomes
+from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.records import DebugFrame, TestOutcome
+from gumshoe.tools.eval import failing_outcomes
 
 __all__ = ["ELSEWHERE", "failing_frames", "failing_tests", "prior_weight"]
 
@@ -38,7 +40,7 @@ IN_TESTS = -3.0
 """Logarithm of how many times likelier a function is if it is part of the tests: a guess."""
 
 
-def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mapping[str, Any]]) -> float:
+def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[TestOutcome]) -> float:
     """How likely a suspect is, compared to others.
 
     Args:
@@ -56,33 +58,33 @@ def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[Mappin
     return math.exp(total)
 
 
-def failing_tests(outputs: Iterable[ToolOutput]) -> list[Mapping[str, Any]]:
+def failing_tests(outputs: Iterable[ToolOutput]) -> list[TestOutcome]:
     """The outcomes of the failing tests that `eval` has shown."""
     return [outcome for output in outputs if output.tool == "eval" for outcome in failing_outcomes(output.data)]
 
 
 def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
     """Places in the project, tests left out, that an exception of a failing test went through."""
-    return {(frame["path"], frame["line"]) for outcome in failing_tests(outputs) for frame in _own_frames(outcome)}
+    return {(frame.path, frame.line) for outcome in failing_tests(outputs) for frame in _own_frames(outcome)}
 
 
-def _own_frames(outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [frame for frame in outcome.get("frames", ()) if not holds_tests(frame["path"])]
+def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
+    return [frame for frame in outcome.frames if not holds_tests(frame.path)]
 
 
-def _crashes_in(suspect: Mapping[str, Any], outcome: Mapping[str, Any]) -> bool:
+def _crashes_in(suspect: Mapping[str, Any], outcome: TestOutcome) -> bool:
     """Whether a failing test's innermost frame in the project is in the suspect and not at a `raise` or an `assert`."""
     last = next(reversed(_own_frames(outcome)), None)
-    if last is None or (last.get("code") or "").startswith(("raise", "assert")):
+    if last is None or last.code.startswith(("raise", "assert")):
         return False
-    return last["path"] == suspect["path"] and suspect["start"] <= last["line"] <= suspect["end"]
+    return last.path == suspect["path"] and suspect["start"] <= last.line <= suspect["end"]
 
 
-def _mentions(outcome: Mapping[str, Any], function: str) -> bool:
+def _mentions(outcome: TestOutcome, function: str) -> bool:
     """Whether the code of a failing test's frames has the name of a function or, for a special method, that of its
     class.
     """
     *owners, name = function.split(".")
     if name.startswith("__") and owners:
         name = owners[-1]
-    return any(re.search(rf"\b{re.escape(name)}\b", frame.get("code") or "") for frame in outcome.get("frames", ()))
+    return any(re.search(rf"\b{re.escape(name)}\b", frame.code) for frame in outcome.frames)

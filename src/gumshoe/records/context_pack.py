@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from gumshoe.records.base import SCHEMA_VERSION, LineNumber, Record
 from gumshoe.records.programs import DebugFrame
+from gumshoe.text import cut_line
 
 
 class Location(Record):
@@ -52,15 +53,31 @@ class StopProbe(Record):
     value: str = Field(default="", description="as the debugger shows it")
 
 
-class WhatIfProbe(Record):
-    """What the tests do when a line is changed in memory, as `whatif` says it."""
+class LineChange(Record):
+    """What is done at a line, in memory, as `whatif` takes it."""
+
+    path: str = Field(min_length=1)
+    line: LineNumber = Field(lt=1 << 31)
+    do: str = Field(min_length=1)
+    time: int | None = Field(default=None, ge=1, lt=1 << 31, description="only the n-th time; None: every time")
+    when: str | None = Field(default=None, description="only if this expression is true")
+
+    @property
+    def change(self) -> LineChange:
+        """The change alone, if this is a record that says more about it."""
+        return LineChange(path=self.path, line=self.line, do=self.do, time=self.time, when=self.when)
+
+    def describe(self) -> str:
+        """`path:line do`, with time and condition."""
+        time = f" at time {self.time}" if self.time else ""
+        when = f" when {self.when}" if self.when else ""
+        return cut_line(f"{self.path}:{self.line} {self.do.replace(chr(10), '; ')}{time}{when}", 120)
+
+
+class WhatIfProbe(LineChange):
+    """What the tests do when a line is changed, as `whatif` says it."""
 
     kind: Literal["whatif"] = "whatif"
-    path: str
-    line: LineNumber = Field(lt=1 << 31)
-    do: str
-    time: int | None = Field(default=None, ge=1, lt=1 << 31)
-    when: str | None = None
     effect: str
 
 
