@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.table import Table as RichTable
+from rich.table import Table
 from rich.text import Text
 
 from gumshoe.console import Console
-from gumshoe.eval.records import ALL, ArmSummary, Comparison, Summary
+from gumshoe.eval.records import ALL, Comparison, Summary
 from gumshoe.eval.results.metrics import (
     BY_NAME,
     UNKNOWN,
@@ -26,7 +25,7 @@ from gumshoe.eval.results.metrics import (
 )
 from gumshoe.text import plural
 
-__all__ = ["print_table", "repair_tables", "seeker_tables"]
+__all__ = ["print_table"]
 
 SHOWN = (
     "valid_calls",
@@ -49,22 +48,8 @@ SPENDINGS = (
 )
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """One arm in a table; the cells in the order of the table's metrics."""
-
-    label: str
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Arms and metrics on one group of tasks."""
-
-    title: str
-    tasks: int
-    metrics: tuple[Metric, ...]
-    rows: tuple[TableRow, ...]
+Rows = Sequence[tuple[str, Sequence[Cell]]]
+"""Arms with their cells, which are in the order of the table's metrics."""
 
 
 def print_table(summary: Summary, console: Console) -> None:
@@ -72,53 +57,37 @@ def print_table(summary: Summary, console: Console) -> None:
 
     The tables show means, each with its 95% interval below it.
     """
-    shown = [BY_NAME[name] for name in SHOWN]
-    for table in seeker_tables(summary, [*shown, *own_metrics(summary)]):
-        _print(table, "", console)
-    for table in repair_tables(summary):
-        _print(table, "fixed, ", console)
+    seekers = [arm for arm in summary.arms if arm.seeks]
+    metrics = [*(BY_NAME[name] for name in SHOWN), *own_metrics(summary)]
+    for group in shown_groups(summary):
+        found = [(arm.title, [cell_of(arm, group, metric) for metric in metrics]) for arm in seekers]
+        _print(named(group), summary.tasks.get(group, 0), metrics, found, console)
+    for group in shown_groups(summary):
+        _print_repairs(summary, group, console)
 
 
-def _print(table: Table, what: str, console: Console) -> None:
-    title = f"{what}{table.title}: {plural(table.tasks, 'task')}, mean and 95% interval"
-    shown = RichTable(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    shown.add_column("arm")
-    for metric in table.metrics:
-        shown.add_column(metric.title, justify="right")
-    for row in table.rows:
-        shown.add_row(Text(row.label), *(Text(f"{cell.value}\n{cell.interval}") for cell in row.cells))
-    console.print(shown)
+def _print(title: str, tasks: int, metrics: Sequence[Metric], rows: Rows, console: Console) -> None:
+    text = Text(f"{title}: {plural(tasks, 'task')}, mean and 95% interval")
+    table = Table(title=text, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("arm")
+    for metric in metrics:
+        table.add_column(metric.title, justify="right")
+    for label, cells in rows:
+        table.add_row(Text(label), *(Text(f"{cell.value}\n{cell.interval}") for cell in cells))
+    console.print(table)
 
 
-def seeker_tables(summary: Summary, metrics: Sequence[Metric]) -> list[Table]:
-    """What each arm that played episodes of its own found, a table for each split."""
-    arms = [arm for arm in summary.arms if arm.seeks]
-    return [
-        Table(
-            named(group),
-            summary.tasks.get(group, 0),
-            tuple(metrics),
-            tuple(TableRow(arm.title, tuple(cell_of(arm, group, metric) for metric in metrics)) for arm in arms),
-        )
-        for group in shown_groups(summary)
-    ]
-
-
-def repair_tables(summary: Summary) -> list[Table]:
-    """What became of the bugs with each arm's pack, and at what cost; one table per split, none without a solver."""
+def _print_repairs(summary: Summary, group: str, console: Console) -> None:
+    """What became of the bugs of one group with each arm's pack, and at what cost; nothing without a solver."""
     arms = [arm for arm in summary.arms if measured(arm, ALL, "solved").count]
     if not arms:
-        return []
+        return
     passes = sorted({name for arm in arms for name in arm.groups[ALL] if name.startswith("pass@")}, key=_k)
     optional = [
         BY_NAME["official"],
         BY_NAME["adherence"],
         *(Metric(name, name, f"at least one of {_k(name)} samples is right") for name in passes[-1:]),
     ]
-    return [_repair_table(summary, group, arms, optional) for group in shown_groups(summary)]
-
-
-def _repair_table(summary: Summary, group: str, arms: Sequence[ArmSummary], optional: Sequence[Metric]) -> Table:
     shown = [
         BY_NAME["solved"],
         *(metric for metric in optional if any(measured(arm, ALL, metric.name).count for arm in arms)),
@@ -130,8 +99,8 @@ def _repair_table(summary: Summary, group: str, arms: Sequence[ArmSummary], opti
         for one in summary.comparisons
         if (one.metric, one.group) == ("solved", group) and one.baseline == summary.baseline
     }
-    rows = tuple(
-        TableRow(
+    rows = [
+        (
             arm.title,
             (
                 *(cell_of(arm, group, metric) for metric in shown),
@@ -140,8 +109,8 @@ def _repair_table(summary: Summary, group: str, arms: Sequence[ArmSummary], opti
             ),
         )
         for arm in arms
-    )
-    return Table(named(group), summary.tasks.get(group, 0), (*shown, UPLIFT, TEST, *paid), rows)
+    ]
+    _print(f"fixed, {named(group)}", summary.tasks.get(group, 0), (*shown, UPLIFT, TEST, *paid), rows, console)
 
 
 def _uplift_cells(found: Comparison | None) -> tuple[Cell, Cell]:
