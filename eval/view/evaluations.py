@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,12 +15,13 @@ from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.results.metrics import METRICS
 from gumshoe.eval.scorers.localization import changed_lines
 from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
-from gumshoe.storage import describe, read_records
+from gumshoe.storage import describe, read_json, read_records
 
 __all__ = ["arm_label", "evaluated", "evaluation_of", "read_results", "task_of"]
 
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
+ReadT = TypeVar("ReadT")
 
 
 def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -188,22 +188,17 @@ def _changed(patch: str) -> list[str]:
 
 def _read_timing(source: Source) -> dict[str, Any]:
     """What timing.json holds; nothing where there is none. Raises DatasetError."""
-    file = source.path / "timing.json"
-    if not inside(file, source.root):
-        return {}
-    try:
-        data = json.loads(_read(file))
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise DatasetError("timing.json is not a JSON object")
-    return data
+    return _load(source, "timing.json", _timing_in) or {}
 
 
 def _read_summary(source: Source) -> dict[str, Any] | None:
     """An evaluation's summary, as JSON; None while there is none. Raises DatasetError."""
-    file = source.path / "summary.json"
-    return _summary_in(file, stamp(file)) if inside(file, source.root) else None
+    return _load(source, "summary.json", _summary_in)
+
+
+def read_results(source: Source) -> Sequence[Result]:
+    """The results that an evaluation has. Raises DatasetError."""
+    return _load(source, "results.jsonl", _results_in) or ()
 
 
 def _arm_labels(source: Source) -> Mapping[str, str]:
@@ -226,33 +221,32 @@ def arm_label(source: Source, evaluation: Source) -> str:
     return label if ARMS in source.path.relative_to(evaluation.path).parts else f"{label} (solver)"
 
 
-def read_results(source: Source) -> Sequence[Result]:
-    """The results that an evaluation has. Raises DatasetError."""
-    file = source.path / "results.jsonl"
-    if not inside(file, source.root):
-        return []
-    return _results_in(file, stamp(file))
+def _load(source: Source, name: str, read: Callable[[Path], ReadT]) -> ReadT | None:
+    """What one of an evaluation's files holds, read again once it has changed; None where there is no such file."""
+    file = source.path / name
+    return _read_once(file, stamp(file), read) if inside(file, source.root) else None
 
 
-@lru_cache(maxsize=16)
-def _summary_in(file: Path, state: tuple[int, int, int]) -> dict[str, Any]:
-    """The summary in a file, read once for each `state` of it."""
+@lru_cache(maxsize=32)
+def _read_once(file: Path, state: tuple[int, int, int], read: Callable[[Path], Any]) -> Any:
+    return read(file)
+
+
+def _timing_in(file: Path) -> dict[str, Any]:
+    data = read_json(file)
+    if not isinstance(data, dict):
+        raise DatasetError(f"{file.name} is not a JSON object")
+    return data
+
+
+def _summary_in(file: Path) -> dict[str, Any]:
     try:
-        summary = Summary.model_validate_json(_read(file))
+        summary = Summary.model_validate(read_json(file))
     except ValidationError as error:
-        raise DatasetError(f"summary.json is not a summary: {describe(error)}") from None
+        raise DatasetError(f"{file.name} is not a summary: {describe(error)}") from None
     groups = {ALL: summary.tasks.get(ALL, 0), **summary.tasks}
     return {**summary.model_dump(mode="json"), "tasks": groups}
 
 
-@lru_cache(maxsize=4)
-def _results_in(file: Path, state: tuple[int, int, int]) -> Sequence[Result]:
-    """The same for results."""
+def _results_in(file: Path) -> Sequence[Result]:
     return tuple(read_records(file, Result))
-
-
-def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise DatasetError(f"{file.name} cannot be read: {error.strerror}") from None

@@ -54,17 +54,12 @@ class GoldPatches:
 
     def _configured(self, source: Source) -> list[str]:
         """The task source of the source's config, if it may be read; sets of tasks near it; the bundled tasks."""
-        found: list[str] = []
-        parents: list[Path] = []
-        folder = source.path
-        while folder.is_relative_to(source.root):
-            parents.append(folder.parent)
-            folder = folder.parent
-        for folder in (source.path, *parents[:-1]):
-            wanted = _task_source(folder, source.root)
-            if wanted is not None and _may_read(wanted, parents):
-                found.append(wanted)
+        above = [source.path, *source.path.parents]
+        folders = [folder for folder in above if folder.is_relative_to(source.root)]
+        parents = [folder.parent for folder in folders]
+        named = [wanted for folder in folders if (wanted := _task_source(folder, source.root)) is not None]
         beside = [folder / "tasks" for folder in (*parents, source.root)]
+        found = [wanted for wanted in named if _may_read(wanted, parents)]
         found += [str(path) for path in beside if (path / ORACLES).is_file()]
         return [*dict.fromkeys(found), "casebook"]
 
