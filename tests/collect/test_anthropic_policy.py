@@ -207,7 +207,7 @@ def test_an_entry_of_llm_yaml_may_be_of_this_kind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"set policy\.kind=anthropic"):
         with_llm(OpenAIConfig(model="c"), environ)
     path.write_text("models: {c: {kind: anthropic, syntax: text}}")
-    with pytest.raises(ConfigError, match="unknown key 'syntax'"):
+    with pytest.raises(ConfigError, match=r"unknown key 'models\.c\.syntax'"):
         with_llm(AnthropicConfig(model="c"), environ)
 
 
