@@ -132,7 +132,7 @@ def read_journal(path: Path) -> JournalContent:
     turns: list[Turn] = []
     try:
         for line in read_records(path, _Line, finished=True):
-            episode = episode or line.episode
+            episode = line.episode if episode is None else episode
             if line.completion is not None:
                 turns.append((line.completion, None))
             elif line.observations is not None and turns:
