@@ -16,7 +16,7 @@ from gumshoe.env.tox import let_through
 from gumshoe.protocols import Sandbox
 from gumshoe.records import TestOutcome
 from gumshoe.tools.runs.interpreters import our_plugin
-from gumshoe.tools.runs.scripts import pytest_options, read_outcomes
+from gumshoe.tools.runs.scripts import end_running, pytest_options, read_outcomes
 
 __all__ = ["parse_sympy", "parse_unittest", "read_record", "record_variables"]
 
@@ -48,8 +48,10 @@ SYMPY_WORDS = {
 }
 SYMPY_RULE = re.compile(r"^_{2,} (?P<path>\S+?\.py)(?::(?P<name>\w+))? _{2,}$")
 SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
+TOTAL = re.compile(r"^Ran \d+ tests? in ")
+"""What unittest prints when all tests are over."""
 BROKEN = ("error", "failed")
-WORST_FIRST = ("error", "failed", "xpassed", "skipped", "xfailed", "passed")
+WORST_FIRST = ("crashed", "error", "failed", "xpassed", "skipped", "xfailed", "passed")
 
 
 def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict[str, str]:
@@ -69,31 +71,37 @@ def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict
     }
 
 
-def read_record(sandbox: Sandbox) -> tuple[TestOutcome, ...]:
-    """The outcomes that a run has written; none where it wrote none, or a program removed or replaced the record."""
+def read_record(sandbox: Sandbox, exit_code: int | None) -> tuple[TestOutcome, ...]:
+    """The outcomes that a run with this exit code, None for one that took too long, has written; none if it wrote none,
+    or if a program removed or replaced the record.
+    """
     try:
-        return read_outcomes(sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False))
+        return read_outcomes(sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False), exit_code)
     except OSError:
         return ()
 
 
-def parse_unittest(output: str) -> tuple[TestOutcome, ...]:
-    """The outcomes in what `python -m unittest -v` printed; none where it is not that."""
+def parse_unittest(output: str, exit_code: int | None) -> tuple[TestOutcome, ...]:
+    """The outcomes in what `python -m unittest -v` printed, which ended with this exit code, None if it took too long;
+    none where it is not that.
+    """
     lines = output.splitlines()
     end = lines.index(THICK) if THICK in lines else len(lines)
+    is_over = THICK in lines or any(map(TOTAL.match, lines))
     messages = dict(_messages(lines[end:]))
     found: dict[str, str] = dict.fromkeys(messages, "failed")
-    for test, outcome in _verdicts(lines[:end]):
+    for test, outcome in _verdicts(lines[:end], is_over=is_over):
         precise = test in messages and outcome in BROKEN
         known = outcome if precise else found.get(test, outcome)
         found[test] = min(known, outcome, key=WORST_FIRST.index)
     titles = dict(_titles(lines[:end]))
-    return tuple(
+    made = (
         TestOutcome.model_validate(
             {"id": test, "outcome": outcome, "message": messages.get(test, ""), "title": titles.get(test, "")}
         )
         for test, outcome in found.items()
     )
+    return end_running(made, exit_code)
 
 
 def parse_sympy(output: str) -> tuple[TestOutcome, ...]:
@@ -126,17 +134,21 @@ def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield "::".join(filter(None, rule.groups())), "\n".join(rest[:end]).strip()
 
 
-def _verdicts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _verdicts(lines: Sequence[str], *, is_over: bool) -> Iterator[tuple[str, str]]:
     """Each test with its outcome. A verdict may come some lines below its test: docstrings and prints come between."""
     test: str | None = None
+    running = False
     for line in chain.from_iterable(map(NEXT_TEST.split, lines)):
         head = TEST.match(line)
         if head:
-            test = _identity(head)
+            test, running = _identity(head), False
+        running = running or DOTS in line
         verdict = _verdict(line)
         if verdict and test is not None:
             yield test, verdict
             test = None
+    if test is not None and running and not is_over:
+        yield test, "crashed"
 
 
 def _titles(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from gumshoe.env.tox import behind_tox
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
+from gumshoe.tools.runs.interpreters import behind_launcher
 from gumshoe.tools.runs.scripts import NO_TRACEBACKS
 
 __all__ = ["Workspace"]
@@ -58,12 +59,15 @@ class Workspace:
 
     @property
     def debug_entrypoint(self) -> tuple[str, ...]:
-        """The argv that the debugger, and the tools that follow what runs, start: the task's own, or pytest for tox."""
+        """The argv that the debugger, and the tools that follow what runs, start: the task's, or what tox or a launcher
+        runs.
+        """
         if self.reproduction is not None:
             return self.entrypoint
         if self._debug_entrypoint is None:
             task = self.task
             behind = None if task.debug_entrypoint else behind_tox(self.sandbox, task.entrypoint, _ASK_S)
+            behind = behind or behind_launcher(task.entrypoint)
             self._debug_entrypoint = task.debug_entrypoint or behind or task.entrypoint
         return self._debug_entrypoint
 
@@ -139,7 +143,9 @@ class Workspace:
             changes = {edit.path: (None, None) for edit in self.edits}
         self.sandbox.restore(snapshot)
         return [
-            Edit(path=path, before=_decoded(now), after=_decoded(then)) for path, (then, now) in sorted(changes.items())
+            Edit(path=path, before=_decoded(now), after=_decoded(then))
+            for path, (then, now) in sorted(changes.items())
+            if now != then
         ]
 
     def run_tests(
@@ -178,7 +184,8 @@ class Workspace:
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,
             warm=warm,
         )
-        outcomes = read_record(sandbox) or parse_unittest(result.output) or parse_sympy(result.output)
+        code = result.exit_code
+        outcomes = read_record(sandbox, code) or parse_unittest(result.output, code) or parse_sympy(result.output)
         return TestRun(result=result, outcomes=outcomes)
 
     def is_readonly(self, path: str) -> bool:

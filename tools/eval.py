@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import DebugFrame, Decision, Observation, Reproduction, TestOutcome, TestRun
+from gumshoe.records import FAILING, DebugFrame, Decision, Observation, Reproduction, TestOutcome, TestRun
 from gumshoe.text import cut, cut_line, plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.interpreters import is_pytest, syntax_error
@@ -26,8 +27,10 @@ _NAMED = 15
 _MESSAGE_LINES = 8
 _FRAMES = 4
 _OUTPUT_LIMIT = 1500
-_ORDER = ("failed", "error", "passed", "skipped", "xfailed", "xpassed")
-_TITLES = {"failed": "FAILED", "error": "ERROR"}
+_ORDER = (*FAILING, "passed", "skipped", "xfailed", "xpassed", "not_run")
+_TITLES = {outcome: outcome.upper().replace("_", " ") for outcome in FAILING}
+_LEFT_RUNNING = re.compile(r"^threads left running: .+$", re.MULTILINE)
+"""What `runs.outcomes` in `env/inside` prints where threads would have kept the process from ending."""
 _MOST_BYTES = 32 << 10
 _OWN_FAULTS = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "IndentationError", "fixture '")
 """How messages begin which, raised by the test's own lines, say that the test is wrong."""
@@ -88,29 +91,32 @@ def _frame_data(frame: DebugFrame) -> dict[str, JsonValue]:
 def describe(run: TestRun) -> str:
     """What the model reads: one line of counts, then the failures, or the program's output where none is known."""
     lines = [_summary(run)]
-    broken = [outcome for outcome in run.outcomes if outcome.outcome in _TITLES]
+    broken = [outcome for outcome in run.outcomes if outcome.failed]
     for outcome in broken[:_DETAILED]:
         lines += _failure(outcome)
     lines += [f"{_TITLES[outcome.outcome]} {outcome.id}" for outcome in broken[_DETAILED:_NAMED]]
     if len(broken) > _NAMED:
         lines.append(f"[... {len(broken) - _NAMED} more failures ...]")
+    left = _LEFT_RUNNING.search(run.result.output)
+    lines += [left[0]] if left else []
     lines += [_output(run)] if _output(run) else []
     return "\n".join(lines)
 
 
 def _output(run: TestRun) -> str:
     """What the program printed, where the outcomes do not tell why it failed."""
-    if run.outcomes and (run.passed or any(outcome.outcome in _TITLES for outcome in run.outcomes)):
+    outcomes = {outcome.outcome for outcome in run.outcomes}
+    if outcomes and "crashed" not in outcomes and (run.passed or outcomes.intersection(FAILING)):
         return ""
     return cut(run.result.output.strip(), _OUTPUT_LIMIT)[0]
 
 
 def _summary(run: TestRun) -> str:
     counts = Counter(outcome.outcome for outcome in run.outcomes)
-    shown = [f"{counts[name]} {name}" for name in _ORDER if counts[name]]
+    shown = [f"{counts[name]} {name.replace('_', ' ')}" for name in _ORDER if counts[name]]
     if run.result.timed_out:
         shown.append(f"timed out after {run.result.duration_s:.0f} s")
-    if not run.outcomes or (not run.passed and not counts["failed"] and not counts["error"]):
+    if not run.outcomes or (not run.passed and not any(counts[name] for name in FAILING)):
         shown += [] if run.result.timed_out else [f"exit code {run.result.exit_code}"]
     return ", ".join(shown)
 

@@ -15,6 +15,7 @@ from gumshoe.tools.debugger.answers import Answer, Result
 from gumshoe.tools.debugger.breakpoints import BreakpointTable
 from gumshoe.tools.debugger.describe import describe_results, program_output
 from gumshoe.tools.debugger.session import DebugSession, Exchange
+from gumshoe.tools.runs.scripts import describe_end
 
 __all__ = ["Debug"]
 
@@ -71,8 +72,10 @@ class Debug(BaseTool):
             exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
             answer = exchange.answer
             if answer is None:
-                if exchange.breakpoints is not None:
-                    self._keep(workspace, exchange.breakpoints)
+                if exchange.report is not None:
+                    self._keep(workspace, exchange.report.table())
+                    results += exchange.report.results
+                exchange.answer = Answer(state="exited", breakpoints=[], results=results, frames=[])
                 break
             if answer.state == "stale":
                 self._notes += [f"restarted: {path} was changed" for path in answer.changed]
@@ -116,7 +119,8 @@ class Debug(BaseTool):
                 self._texts[path] = after
 
     def _observe(self, exchange: Exchange) -> Observation:
-        answer = exchange.answer or Answer(state="exited", breakpoints=[], results=[], frames=[])
+        answer = exchange.answer
+        assert answer is not None
         printed = program_output(exchange.output)
         lines = [*self._notes, *describe_results(answer.results), *_ending(exchange, answer)]
         self._notes = []
@@ -219,5 +223,5 @@ def _ending(exchange: Exchange, answer: Answer) -> list[str]:
     elif exchange.timed_out:
         lines.append("timed out: interrupted")
     elif answer.state == "exited":
-        lines.append(f"program ended with exit code {exchange.exit_code}")
+        lines.append(f"program {describe_end(exchange.exit_code)}")
     return lines

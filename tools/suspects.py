@@ -220,12 +220,18 @@ def follow(workspace: Workspace) -> tuple[TestRun, Spectrum]:
         try:
             return run, read_spectrum(data)
         except ValueError:
-            why = (
-                "they ran too long" if run.result.timed_out else "neither pytest nor unittest runs them in one process"
-            )
+            why = _why_not(run)
         if run.result.timed_out:
             break
     raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.")
+
+
+def _why_not(run: TestRun) -> str:
+    """Why a run tells nothing."""
+    crashed = next((outcome for outcome in run.outcomes if outcome.outcome == "crashed"), None)
+    if crashed is not None:
+        return f"{crashed.message} in {crashed.id}"
+    return "they ran too long" if run.result.timed_out else "neither pytest nor unittest runs them in one process"
 
 
 def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:

@@ -26,7 +26,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
-from gumshoe.tools.runs.scripts import read_written, run_script, script_folder
+from gumshoe.tools.runs.scripts import describe_end, read_written, run_script, script_folder
 from gumshoe.tools.tracing.calls import Trace, TracedCall, merge, read_trace
 from gumshoe.tools.tracing.compare import CallComparison, compare, summarize
 from gumshoe.tools.tracing.describe import describe_trace
@@ -70,6 +70,8 @@ def _measure(workspace: Workspace, function: Function) -> Trace:
     trace = read_trace(read_written(workspace, record))
     if not trace.failed and not trace.passed and not trace.failing:
         why = "they ran too long" if ran.timed_out else ran.output.strip()[-300:] or "no Python program ran them"
+        if trace.running:
+            why = f"the process {describe_end(ran.exit_code)} in {trace.running}"
         raise ToolFailure("no_trace", f"The tests could not be followed: {why}. Use eval and pdb.")
     return trace
 

@@ -186,7 +186,7 @@ def _code_last(schema: ToolSchema) -> ToolSchema:
 
 
 _OBSERVED = [
-    (re.compile(r"^(FAILED|ERROR)\b.*"), "red"),
+    (re.compile(r"^(FAILED|ERROR|CRASHED|TIMED OUT)\b.*"), "red"),
     (re.compile(r"^E .*|\b\w*(Error|Exception)\b: .*"), "red"),
     (re.compile(r"\b\d+ (failed|errors?)\b"), "bold red"),
     (re.compile(r"\b\d+ passed\b"), "bold green"),

@@ -84,6 +84,8 @@ class Verdict:
     def explanation(self) -> str:
         """Why it is not resolved, in one line; empty where it is."""
         named = [f"failing: {_shown(self.failing)}"] if self.failing else []
+        broken = next((one for one in self.run.outcomes if one.outcome in ("crashed", "timed_out")), None)
+        named += [f"{broken.message} in {broken.id}"] if named and broken else []
         forged = [f"passing although they must fail: {_shown(self.forged)}"] if self.forged else []
         withheld = [f"unverifiable: {_shown(self.unverifiable)}"] if self.withheld else []
         return "; ".join([*withheld, *forged, *self.problems[:SHOWN], *named])

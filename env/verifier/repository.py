@@ -192,9 +192,9 @@ class TaskRepository:
             timeout=self._task.limits.command_timeout_s,
             warm=self._warm,
         )
-        outcomes = read_record(sandbox)
+        outcomes = read_record(sandbox, result.exit_code)
         if not outcomes and not self._launch.recorded:
-            outcomes = parse_unittest(result.output) or parse_sympy(result.output)
+            outcomes = parse_unittest(result.output, result.exit_code) or parse_sympy(result.output)
         script = self._launch.script
         if script is not None and not outcomes and not result.timed_out:
             ended = "passed" if result.exit_code == 0 else "failed"

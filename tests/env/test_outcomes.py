@@ -67,7 +67,7 @@ def test_unittest_as_this_python_prints_it(tmp_path: Path) -> None:
     output = subprocess.run(
         argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     ).stdout
-    found = {outcome.id.removeprefix("test_suite."): outcome for outcome in parse_unittest(output)}
+    found = {outcome.id.removeprefix("test_suite."): outcome for outcome in parse_unittest(output, 1)}
     assert {name: outcome.outcome for name, outcome in found.items()} == {
         "Case.test_good": "passed",
         "Case.test_noisy": "passed",
@@ -85,7 +85,7 @@ def test_unittest_as_this_python_prints_it(tmp_path: Path) -> None:
 
 
 def test_unittest_before_python_3_11() -> None:
-    outcomes = parse_unittest("test_a (mod.Case) ... ok\ntest_b (mod.Case)\nA docstring ... FAIL\n")
+    outcomes = parse_unittest("test_a (mod.Case) ... ok\ntest_b (mod.Case)\nA docstring ... FAIL\n", 1)
     assert [(outcome.id, outcome.outcome) for outcome in outcomes] == [
         ("mod.Case.test_a", "passed"),
         ("mod.Case.test_b", "failed"),
@@ -100,7 +100,7 @@ def test_a_test_whose_subtests_fail_has_no_verdict_before_python_3_11() -> None:
         f"{rule}\nFAIL: test_b (mod.Case) (value=1)\n{line}\nAssertionError: 1 != 2\n\n"
         f"{rule}\nFAIL: test_d (mod.Case) (value=1)\nSays what.\n{line}\nAssertionError: 3 != 4\n\n"
     )
-    outcomes = parse_unittest(text)
+    outcomes = parse_unittest(text, 1)
     assert [one.title for one in outcomes if one.title] == ["Says what.", "Says more."]
     assert {one.id: one.outcome for one in outcomes} == {
         "mod.Case.test_a": "passed",
@@ -144,26 +144,26 @@ def test_sympys_failures_have_their_tracebacks() -> None:
 
 
 def test_what_is_not_unittest_has_no_outcomes() -> None:
-    assert parse_unittest("") == ()
-    assert parse_unittest("ok\nFAIL\nhello (world)\n====\n") == ()
+    assert parse_unittest("", 1) == ()
+    assert parse_unittest("ok\nFAIL\nhello (world)\n====\n", 1) == ()
 
 
 def test_lines_that_were_cut_off_are_passed_over() -> None:
     good = json.dumps({"id": "t::a", "outcome": "passed", "message": ""})
     again = json.dumps({"id": "t::a", "outcome": "passed", "message": "late"})
     data = f'{good}\nnonsense\n[]\n{{"id": 1}}\n{again}\n{good[:20]}'.encode()
-    assert [(outcome.outcome, outcome.message) for outcome in read_outcomes(data)] == [("passed", "late")]
+    assert [(outcome.outcome, outcome.message) for outcome in read_outcomes(data, 1)] == [("passed", "late")]
 
 
 @given(st.lists(st.sampled_from(["passed", "failed", "skipped"]), min_size=1))
 def test_a_test_with_different_outcomes_is_an_error(outcomes: list[str]) -> None:
     data = "\n".join(json.dumps({"id": "t::a", "outcome": each}) for each in outcomes)
-    (read,) = read_outcomes(data.encode())
+    (read,) = read_outcomes(data.encode(), 1)
     assert read.outcome == (outcomes[0] if len(set(outcomes)) == 1 else "error")
 
 
 @given(st.binary() | st.text().map(str.encode))
 def test_no_output_breaks_the_parsers(data: bytes) -> None:
-    read_outcomes(data)
-    parse_unittest(data.decode("utf-8", "replace"))
+    read_outcomes(data, 1)
+    parse_unittest(data.decode("utf-8", "replace"), 1)
     parse_sympy(data.decode("utf-8", "replace"))

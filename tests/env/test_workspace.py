@@ -147,7 +147,7 @@ def test_outcomes_up_to_the_timeout_are_kept(sandbox: WardenSandbox, tmp_path: P
     run = Workspace(task, sandbox).run_tests(timeout=4)
     assert run.result.timed_out
     assert not run.passed
-    assert [outcome.id for outcome in run.outcomes] == ["tests/test_slow.py::test_a"]
+    assert [outcome.outcome for outcome in run.outcomes] == ["passed", "timed_out"]
 
 
 def test_unittest_is_read_from_its_output(sandbox: WardenSandbox, tmp_path: Path) -> None:
@@ -175,3 +175,32 @@ def test_the_patch(workspace: Workspace, sandbox: WardenSandbox) -> None:
 def test_patterns_that_are_wrong(sandbox: WardenSandbox, tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="gitignore pattern is invalid"):
         Workspace(make_task(tmp_path, ignore=("!",)), sandbox)
+
+
+def test_the_patch_is_gits(sandbox: WardenSandbox, tmp_path: Path) -> None:
+    """Modes, links, and a link in the place of a folder or the other way round: `git apply` makes the same tree."""
+    before = "mkdir -p lib/pkg data; echo 1 > lib/pkg/a.py; ln -s lib/pkg pkg; touch run.sh data/x b.py; chmod +x b.py"
+    after = (
+        "chmod +x run.sh; ln -s run.sh other; rm pkg; mkdir pkg; echo 3 > pkg/a.py; rm -r data b.py; ln -s lib data; "
+        "ln -s lib b.py; chmod +x lib/pkg/a.py; echo more >> lib/pkg/a.py; printf 'a\\0' > bin; chmod +x bin"
+    )
+    sandbox.run(["sh", "-c", before])
+    tree = "git init -q . && git add -A && git write-tree"
+    workspace = Workspace(make_task(tmp_path, readonly=(), ignore=()), sandbox)
+    sandbox.run(["sh", "-c", after])
+    patch = workspace.patch()
+    wanted = sandbox.run(["sh", "-c", tree]).output
+    sandbox.restore(workspace._base)
+    applied = sandbox.run(["sh", "-c", f"git apply - && {tree}"], input=patch.encode())
+    assert applied.output == wanted
+
+
+def test_a_program_in_the_sandbox_can_use_git(sandbox: WardenSandbox) -> None:
+    sandbox.run(["git", "init", "-q", "."])
+    sandbox.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "One"])
+    assert sandbox.run(["git", "log", "--format=%s"]).output == "One\n"
+
+
+def test_a_word_at_the_end_of_a_large_file_is_found(workspace: Workspace, sandbox: WardenSandbox) -> None:
+    sandbox.write_file("large.txt", b"line\n" * 1_900_000 + b"needle\n")
+    assert [(match.path, match.line) for match in workspace.grep("needle")[0]] == [("large.txt", 1_900_001)]

@@ -31,7 +31,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
-from gumshoe.tools.debugger.answers import read_answer, read_breakpoints
+from gumshoe.tools.debugger.answers import read_answer, read_report
 from gumshoe.tools.debugger.describe import describe_results, program_output
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.scripts import read_outcomes
@@ -118,7 +118,7 @@ def _as_bytes(value: Any) -> bytes:
 @example(b"\n".join(b'{"id": "%d", "outcome": "passed", "message": "%s"}' % (n, b"x" * 60_000) for n in range(600)))
 def test_outcomes(data: bytes) -> None:
     with bounded():
-        read = read_outcomes(data)
+        read = read_outcomes(data, 1)
     assert sum(len(one.model_dump_json()) for one in read) < 64 << 20
     json.dumps([one.model_dump() for one in read]).encode()
 
@@ -137,7 +137,7 @@ def test_outcomes(data: bytes) -> None:
 @example("\x1b]" * 60_000)
 def test_what_was_printed(output: str) -> None:
     with bounded():
-        parse_unittest(output)
+        parse_unittest(output, 1)
         parse_sympy(output)
         printed_frames(output, "/w")
         exception_text(output)
@@ -184,7 +184,7 @@ def test_answers_of_the_debugger(message: Any) -> None:
     with bounded():
         sent: Any = read_object(_as_bytes(message), 8 << 20)
         if sent is not None:
-            read_breakpoints(sent)
+            read_report(sent)
             answer = read_answer(sent)
             if answer is not None:
                 "\n".join(describe_results(answer.results)).encode()

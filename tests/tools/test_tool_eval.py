@@ -6,10 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pydantic import JsonValue
 
+from gumshoe.env.verifier import verify
 from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
 from gumshoe.tools.eval import describe
+from support.sandboxes.sandbox_backends import NO_PLUGINS, WARM
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -32,7 +35,7 @@ def test_eval(open_bench: Open) -> None:
 def test_eval_keeps_what_is_known_at_a_timeout(open_bench: Open, project: Path) -> None:
     (project / "test_zz.py").write_text("import time\ndef test_hangs():\n    time.sleep(600)\n")
     observation = open_bench(timeout=5.0).call("eval")
-    assert observation.text.startswith("1 failed, 1 passed, timed out after ")
+    assert observation.text.startswith("1 failed, 1 timed out, 1 passed, timed out after ")
     assert observation.data["timed_out"] is True
 
 
@@ -168,3 +171,63 @@ def test_frames_of_a_program_that_is_no_test_runner(open_bench: Open, project: P
     data: Any = open_bench(entrypoint=("python", "check.py")).call("eval").data
     assert [(frame["path"], frame["line"]) for frame in data["frames"]] == [("check.py", 3), ("cart.py", 11)]
     assert data["output"].endswith("'NoneType' and 'int'")
+
+
+ENDINGS = {
+    "os._exit(3)": "ended with exit code 3",
+    "os.abort()": "was ended by SIGABRT",
+    "ctypes.string_at(0)": "was ended by SIGSEGV",
+    "os.kill(os.getpid(), 9)": "was ended by SIGKILL",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_test_that_ends_the_process_is_named(open_bench: Open, project: Path, ending: str) -> None:
+    (project / "test_cart.py").write_text(
+        "import ctypes, os\nfrom cart import collect\n\ndef test_a():\n    collect()\n\n"
+        f"def test_b():\n    collect()\n    {ending}\n\ndef test_c():\n    collect()\n"
+    )
+    bench = open_bench(tools=("eval", "suspects", "trace", "whatif"))
+    observation = bench.call("eval")
+    outcomes: Any = observation.data["outcomes"]
+    assert {one["id"].rpartition("::")[2]: one["outcome"] for one in outcomes} == {
+        "test_a": "passed",
+        "test_b": "crashed",
+        "test_c": "not_run",
+    }
+    assert observation.text.splitlines()[:3] == [
+        "1 crashed, 1 passed, 1 not run",
+        "CRASHED test_cart.py::test_b",
+        f"  the process {ENDINGS[ending]}",
+    ]
+    for tool in (bench.call("suspects"), bench.call("trace", function="numbers")):
+        assert f"the process {ENDINGS[ending]} in test_cart.py::test_b" in tool.text
+    skipped: Any = bench.call("whatif", variants=[{"path": "cart.py", "line": 29, "do": "return []"}]).data
+    assert skipped["unchanged"]["outcomes"] == {one["id"]: one["outcome"] for one in outcomes}
+    verdict = verify(bench.workspace.task, None, "", WARM, trusted=False)
+    assert f"the process {ENDINGS[ending]} in test_cart.py::test_b" in verdict.explanation
+
+
+def test_threads_that_never_end_hold_up_no_tool(open_bench: Open, project: Path) -> None:
+    (project / "test_cart.py").write_text(
+        "import threading\nfrom cart import collect\n\ndef test_a():\n"
+        "    threading.Thread(target=threading.Event().wait, name='endless').start()\n    assert not collect()\n"
+    )
+    bench = open_bench(tools=("eval", "suspects", "trace", "pdb"), timeout=50.0)
+    observation = bench.call("eval")
+    assert observation.text.splitlines()[0] == "1 failed"
+    assert observation.text.splitlines()[-1] == "threads left running: endless"
+    assert bench.call("suspects").data["failed"] == 1
+    assert bench.call("trace", function="collect").data["failed"] == 1
+    bench.call("pdb", command="c")
+    assert bench.call("pdb", command="c").data["exit_code"] == 1
+
+
+def test_xdist_in_the_projects_options_runs_no_other_processes(open_bench: Open, project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\naddopts = -n 2 --dist loadfile\n")
+    bench = open_bench("local", tools=("eval", "suspects", "trace", "whatif", "pdb"), env=dict.fromkeys(NO_PLUGINS, ""))
+    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+    assert (bench.call("suspects").data["failed"], bench.call("trace", function="price").data["failed"]) == (1, 1)
+    found: Any = bench.call("whatif", variants=[{"path": "cart.py", "line": 11, "do": "return 3"}]).data
+    assert found["variants"][0]["passes"] == ["test_cart.py::test_total"]
+    assert "cart.py:11" in bench.text("pdb", command="b cart.py:11\nc")

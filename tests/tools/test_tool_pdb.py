@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gumshoe.records import DebugFrame
 from gumshoe.tools.debugger.breakpoints import BreakpointTable, moved_line
@@ -12,6 +15,7 @@ from gumshoe.tools.runs.interpreters import debug_argv, our_program
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
+ENTRYPOINT = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
 def test_pdb_on_every_backend(open_bench: Open, backend: str) -> None:
@@ -140,7 +144,10 @@ def test_programs_that_cannot_be_interrupted_are_killed(open_bench: Open, projec
     )
     bench = open_bench(timeout=2.0, entrypoint=("python", "stubborn.py"))
     text = bench.text("pdb", command="b cart.py:11\nc")
-    assert text == "timed out, and could not be interrupted: the program was killed; breakpoints are kept"
+    assert text.splitlines() == [
+        "breakpoint 1 at cart.py:11",
+        "timed out, and could not be interrupted: the program was killed; breakpoints are kept",
+    ]
     assert bench.text("pdb", command="b") == "breakpoint 1 at cart.py:11"
 
 
@@ -254,3 +261,41 @@ def test_table_leaves_other_files_alone() -> None:
     assert table.follow("b.py", "x\n", "y\n") == []
     assert table.follow("a.py", "x\ny\n", None) == ["breakpoint 1 dropped: line a.py:2 is gone"]
     assert table.marks("a.py") == frozenset()
+
+
+def test_what_was_answered_before_the_program_dies_is_shown(bench: Bench) -> None:
+    bench.workspace.write_text(
+        "cart.py", "import os\n\ndef collect():\n    number = 7\n    os._exit(3)\n\nCart = None\n"
+    )
+    bench.workspace.write_text("test_cart.py", "from cart import collect\n\ndef test_a():\n    collect()\n")
+    observation = bench.call("pdb", command="b cart.py:5\nc\np number\nn\nw")
+    lines = observation.text.splitlines()
+    assert lines[:2] == ["breakpoint 1 at cart.py:5", "> cart.py:5 in collect (breakpoint 1)"]
+    assert lines[-2:] == ["number = 7", "program ended with exit code 3"]
+    assert observation.data["exit_code"] == 3
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "stops"),
+    [
+        (("timeout", "60", *ENTRYPOINT), True),
+        (("nice", "-n", "5", *ENTRYPOINT), True),
+        (("bash", "-lc", shlex.join(ENTRYPOINT)), True),
+        (("bash", "-c", f"true && {shlex.join(ENTRYPOINT)}"), False),
+        (("make", "test"), False),
+    ],
+)
+def test_a_launcher_is_looked_through_or_refused(open_bench: Open, entrypoint: tuple[str, ...], stops: bool) -> None:
+    observation = open_bench(entrypoint=entrypoint).call("pdb", command="b cart.py:11\nc")
+    if stops:
+        assert "> cart.py:11 in price (breakpoint 1)" in observation.text
+    else:
+        assert observation.failure is not None
+        assert observation.text.endswith(f"cannot debug {entrypoint[0]}: it is not a Python program")
+
+
+def test_lines_are_numbered_as_python_numbers_them(bench: Bench) -> None:
+    odd = "# form feed \x0c\n# \u2028 \x85 \x1c\n\ndef collect():\n    return 1\n\nCart = None\n"
+    bench.workspace.write_text("cart.py", odd)
+    assert "->5     return 1" in bench.text("pdb", command="b cart.py:5\nc\nc")
+    assert bench.text("view", path="cart.py", start=5, end=5).splitlines()[1] == "*5     return 1"

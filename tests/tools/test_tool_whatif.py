@@ -101,7 +101,8 @@ def test_quick_runs_passing_tests_only_where_a_failing_one_passes(open_bench: Op
     ]
     observation = bench.call("whatif", variants=changes, quick=True)
     results: Any = observation.data["variants"]
-    assert observation.text.splitlines()[1].endswith("shop.py:6 count = 9: no failing test passes")
+    hint = "no failing test passes (it ran before the line; in its place: replace count = 9)"
+    assert observation.text.splitlines()[1].endswith(f"shop.py:6 count = 9: {hint}")
     assert [(each["passes"], each["fails"]) for each in results] == [
         ([], []),
         ([LARGE], []),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from gumshoe.records import DebugFrame
 
-__all__ = ["Answer", "Result", "Stop", "read_answer", "read_breakpoints"]
+__all__ = ["Answer", "Report", "Result", "Stop", "read_answer", "read_report"]
 
 LONGEST = 1 << 20
 """Characters of an answer; the debugger shortens whatever it shows."""
@@ -61,15 +61,18 @@ class _Breakpoint(_Part):
     enabled: bool = True
 
 
-class _Breakpoints(_Part):
+class Report(_Part):
+    """What is announced before the program goes on, since it may never answer: breakpoints, and results so far."""
+
     breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
+    results: list[Result] = Field(max_length=MOST)
 
     def table(self) -> list[dict[str, Any]]:
         """The breakpoints as plain data."""
         return [each.data() for each in self.breakpoints]
 
 
-class Answer(_Breakpoints):
+class Answer(Report):
     """The debugger's answer to a request.
 
     Attributes:
@@ -80,7 +83,6 @@ class Answer(_Breakpoints):
     """
 
     state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
-    results: list[Result] = Field(max_length=MOST)
     stop: Stop | None = None
     frames: list[DebugFrame] = Field(max_length=MOST)
     index: Line | None = None
@@ -95,10 +97,9 @@ def read_answer(message: Mapping[str, JsonValue]) -> Answer | None:
     return _read(Answer, message)
 
 
-def read_breakpoints(message: Mapping[str, JsonValue]) -> list[dict[str, Any]] | None:
-    """The table of breakpoints in an announcement; None if there is none."""
-    found = _read(_Breakpoints, message)
-    return None if found is None else found.table()
+def read_report(message: Mapping[str, JsonValue]) -> Report | None:
+    """What an announcement reports; None if it is none."""
+    return _read(Report, message)
 
 
 PartT = TypeVar("PartT", bound=_Part)

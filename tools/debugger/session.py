@@ -9,7 +9,7 @@ from typing import Any
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
 from gumshoe.records import SessionReply
-from gumshoe.tools.debugger.answers import Answer, read_answer, read_breakpoints
+from gumshoe.tools.debugger.answers import Answer, Report, read_answer, read_report
 from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, debug_argv
 
 __all__ = ["DebugSession", "Exchange"]
@@ -27,8 +27,8 @@ class Exchange:
     timed_out: bool = False
     killed: bool = False
     exit_code: int | None = None
-    breakpoints: list[dict[str, Any]] | None = None
-    """The table that was announced before the program went on."""
+    report: Report | None = None
+    """What was announced before the program went on."""
 
 
 class DebugSession:
@@ -102,7 +102,7 @@ class DebugSession:
         """
         exchange.output += reply.output
         for announced in reply.interim:
-            exchange.breakpoints = read_breakpoints(announced) or exchange.breakpoints
+            exchange.report = read_report(announced) or exchange.report
         if reply.timed_out:
             return False
         if reply.message is not None and type(reply.message.get("gone")) is int:

@@ -10,7 +10,7 @@ from gumshoe.records import Fact, Observation
 __all__ = ["numbered_text", "without_numbers"]
 
 _HINT = '\nTo cite the last: {{"fact": {}}}'
-_LABELS = "FAILED |ERROR |> "
+_LABELS = "FAILED |ERROR |CRASHED |TIMED OUT |> "
 """What may stand between the number of a fact and the fact."""
 
 

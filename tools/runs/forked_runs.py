@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _SEEN_BYTES = 16 << 20
+_ASSIGNMENT = re.compile(r"[^\s=(]+ *=(?!=)")
 _NAMES = 80
 """Characters of test names that are shown of one list, so that all results fit into one answer."""
 Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
@@ -101,7 +103,10 @@ class ChangeResult(LineChange):
         parts.append("timed out" if self.timed_out else "")
         if not any(parts) and self.exit_code != self.unchanged_exit_code:
             parts.append(f"exit code {self.exit_code}")
-        return "; ".join(filter(None, parts)) or ("no test changes" if self.whole else "no failing test passes")
+        if any(parts):
+            return "; ".join(filter(None, parts))
+        hint = f" (it ran before the line; in its place: replace {self.do})" if _ASSIGNMENT.match(self.do) else ""
+        return ("no test changes" if self.whole else "no failing test passes") + hint
 
 
 def _now(tests: Sequence[str], one: str, several: str) -> str:
@@ -199,21 +204,22 @@ def run_forked(
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
     if unchanged.whole:
-        before = _outcomes(workspace, folder, 0)
+        before = _outcomes(workspace, folder, 0, unchanged)
     return ForkedRuns(
         exit_code=unchanged.exit_code,
         outcomes=before,
         changes=[
-            _result(change, answer, before, _outcomes(workspace, folder, number), unchanged.exit_code)
+            _result(change, answer, before, _outcomes(workspace, folder, number, answer), unchanged.exit_code)
             for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
         ],
         seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
 
 
-def _outcomes(workspace: Workspace, folder: str, number: int) -> dict[str, TestOutcome]:
+def _outcomes(workspace: Workspace, folder: str, number: int, answer: ForkOutcome) -> dict[str, TestOutcome]:
     """The outcomes of a run's tests by id."""
-    return {outcome.id: outcome for outcome in read_outcomes(read_written(workspace, f"{folder}/{number}.jsonl"))}
+    written = read_written(workspace, f"{folder}/{number}.jsonl")
+    return {outcome.id: outcome for outcome in read_outcomes(written, answer.exit_code)}
 
 
 def _result(

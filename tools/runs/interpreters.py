@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from posixpath import basename
@@ -12,7 +13,16 @@ from pydantic import TypeAdapter, ValidationError
 from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.tools.code.source import split_lines
 
-__all__ = ["PLAIN_OUTPUT", "debug_argv", "is_pytest", "our_plugin", "our_program", "python_words", "syntax_error"]
+__all__ = [
+    "PLAIN_OUTPUT",
+    "behind_launcher",
+    "debug_argv",
+    "is_pytest",
+    "our_plugin",
+    "our_program",
+    "python_words",
+    "syntax_error",
+]
 
 PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 """Variables with which programs print plain text, and at once."""
@@ -21,6 +31,11 @@ _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 _PYTEST = {"pytest", "py.test"}
 _CHECK_TIMEOUT_S = 20.0
+_LAUNCHERS = {"timeout", "nice", "ionice", "time", "env", "stdbuf", "setsid", "nohup", "xvfb-run"}
+"""Programs whose arguments end with the command that they run."""
+_SHELL = re.compile(r"(.*/)?(ba|da|z)?sh$")
+_ONE_COMMAND = re.compile(r"[^;&|<>()$`*?~\n]+")
+"""A line of shell that is one plain command."""
 _PROBLEM = TypeAdapter(tuple[str, str, int | None])
 
 
@@ -39,6 +54,29 @@ def is_pytest(argv: Sequence[str]) -> bool:
     program = list(argv[python_words(argv) :])
     named = program[1:2] if program[:1] == ["-m"] else [basename(each) for each in program[:1]]
     return bool(_PYTEST.intersection(named))
+
+
+def behind_launcher(argv: Sequence[str]) -> tuple[str, ...] | None:
+    """The Python program that a command starts by way of another, as in `timeout 60 pytest` or `bash -c pytest`.
+
+    None if that is none, or not plain to see, or if variables are set for it.
+    """
+    if not argv:
+        return None
+    if _SHELL.match(argv[0]) and len(argv) == 3 and re.fullmatch(r"-[ceilux]*c", argv[1]):
+        try:
+            words = tuple(shlex.split(argv[2])) if _ONE_COMMAND.fullmatch(argv[2]) else ()
+        except ValueError:
+            words = ()
+        return words if words and _starts_python(words[0]) else behind_launcher(words)
+    if basename(argv[0]) not in _LAUNCHERS:
+        return None
+    start = next((index for index, word in enumerate(argv) if _starts_python(word)), None)
+    return None if start is None or any("=" in word for word in argv[:start]) else tuple(argv[start:])
+
+
+def _starts_python(word: str) -> bool:
+    return bool(_PYTHON.match(word)) or basename(word) in _PYTEST
 
 
 def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], program: str = "debugger.main") -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -97,18 +98,23 @@ class _Tests(BaseModel):
     passed: Count = 0
 
 
+class _Begin(BaseModel):
+    begins: Text
+
+
 class _End(BaseModel):
     tests: _Tests
 
 
 class Trace(BaseModel):
     """What was seen of a function. `failing` and `passing` are its calls in such tests; of passing tests, only calls
-    that are unlike all before.
+    that are unlike all before. `running` is the test in which the process ended, if that is so.
     """
 
     failed: int = 0
     passed: int = 0
     ended: bool = False
+    running: str = ""
     unfinished: bool = False
     failing_calls: int = 0
     passing_calls: int = 0
@@ -137,16 +143,16 @@ def read_trace(data: bytes) -> Trace:
         try:
             _add(trace, _Test.model_validate_json(line))
         except ValidationError:
-            _end(trace, line)
+            _add_mark(trace, line)
     return trace
 
 
-def _end(trace: Trace, line: bytes) -> None:
-    try:
+def _add_mark(trace: Trace, line: bytes) -> None:
+    with suppress(ValidationError):
+        trace.running = _Begin.model_validate_json(line).begins
+    with suppress(ValidationError):
         tests = _End.model_validate_json(line).tests
-    except ValidationError:
-        return
-    trace.failed, trace.passed, trace.ended = tests.failed, tests.passed, True
+        trace.failed, trace.passed, trace.ended, trace.running = tests.failed, tests.passed, True, ""
 
 
 def _add(trace: Trace, test: _Test) -> None:

@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
-from gumshoe.records import Task, TestRun
+from gumshoe.records import FAILING, Task, TestRun
 from gumshoe.text import plural
 
 __all__ = ["GOOD", "Baseline", "ProjectRunner", "find_baseline", "open_runner"]
@@ -122,11 +122,6 @@ class ProjectRunner:
         task = self.task.model_copy(update={"entrypoint": tuple(command)})
         return Workspace(task, self._sandbox).run_tests(self._timeout_s)
 
-    def print_lines(self, command: Sequence[str]) -> list[str]:
-        """The lines that a command prints."""
-        self._sandbox.restore(self._clean)
-        return self._sandbox.run(command, timeout=self._timeout_s).output.splitlines()
-
 
 @contextmanager
 def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generator[ProjectRunner]:
@@ -152,7 +147,7 @@ class Tester:
             if not run.result.timed_out:
                 runs.add(run)
                 return
-            stuck = self._stuck(run, left_out)
+            stuck = next((one.id for one in run.outcomes if one.outcome == "timed_out"), None)
             if stuck is None:
                 break
             runs.hanging.append(stuck)
@@ -168,9 +163,7 @@ class Tester:
             seen = [self._run(arguments), self._run(arguments)]
             output = seen[0].result.output
             first, second = ({outcome.id: outcome.outcome for outcome in run.outcomes} for run in seen)
-            broken = {
-                test: "fails without the others" for test, outcome in first.items() if outcome in ("failed", "error")
-            }
+            broken = {test: "fails without the others" for test, outcome in first.items() if outcome in FAILING}
             broken.update(
                 {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
             )
@@ -201,13 +194,6 @@ class Tester:
         measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
         return self._runner.run_tests((*self._entrypoint, *measured))
 
-    def _stuck(self, run: TestRun, left_out: Iterable[str]) -> str | None:
-        """The first test in the order of collection that has not finished."""
-        argv = [*self._entrypoint, "--collect-only", "--continue-on-collection-errors", *left_out]
-        done = {outcome.id for outcome in run.outcomes}
-        tests = (line for line in self._runner.print_lines(argv) if "::" in line and not line.startswith("ERROR"))
-        return next((test for test in tests if test not in done), None)
-
 
 def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
     """The tests that do not count, each with the reason."""
@@ -216,7 +202,7 @@ def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
     tests = dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes)
     for test in (test for test in tests if _function(test) not in changing):
         seen = {outcomes.get(test) for outcomes in runs.outcomes}
-        if seen & {"failed", "error"} or None in seen:
+        if seen.intersection(FAILING) or None in seen:
             if len(seen) > 1:
                 dropped[test] = "flaky"
             else:

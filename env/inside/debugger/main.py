@@ -42,7 +42,9 @@ import sys
 
 from ..programs.channel import JsonChannel
 from ..programs.program import (
+    find_script,
     is_pytest,
+    is_python,
     release_children,
     run_program,
     use_right_interpreter,
@@ -53,6 +55,8 @@ from .tracer import Debugger
 
 _PREFIX = "gumshoe-pdb-"
 _VARIABLE = "TMPDIR"
+THREADS_S = 2.0
+"""How long threads may run on when all tests are over."""
 
 
 def own_scratch():
@@ -96,6 +100,9 @@ def main(arguments):
         print(USAGE, file=sys.stderr)
         return 2
     use_right_interpreter(program, "debugger.main")
+    if not is_python(program) and os.path.exists(find_script(program[0])):
+        print("cannot debug {}: it is not a Python program".format(program[0]), file=sys.stderr)
+        return 2
     debugger = Debugger(JsonChannel(int(os.environ.pop("GUMSHOE_CONTROL"))), os.getcwd(), is_pytest(program))
     install(debugger)
     release_children(debugger)
@@ -106,7 +113,7 @@ def main(arguments):
     debugger.serve()
     code = run_program(program, debugger)
     debugger.end_of_main()
-    wait_for_threads()
+    wait_for_threads(THREADS_S if is_pytest(program) else None, lambda: debugger.state == "stopped")
     debugger.finish(code)
     return code
 

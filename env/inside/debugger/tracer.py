@@ -175,7 +175,7 @@ class Debugger:
         if self.state == "ready":
             self.counts.begin()
         self.state = "running"
-        self._report_breakpoints()
+        self._report()
         needed = not self.deferred and self._needs_trace()
         if self.watches and self.stop is not None:
             self.watches.started(self.stop.frames[-1][0])
@@ -216,12 +216,12 @@ class Debugger:
     def _needs_trace(self):
         return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
 
-    def _report_breakpoints(self):
-        """Tells the host about changed breakpoints before the program goes on, since it may never stop again."""
-        if self.request is not None and self.breakpoints.unreported:
+    def _report(self):
+        """Tells the host before the program goes on what it may never tell otherwise: breakpoints and answers."""
+        if self.request is not None and (self.breakpoints.unreported or len(self.results) > 1):
             self.breakpoints.unreported = False
-            told = {"id": self.request.get("id"), "interim": True, "breakpoints": self.breakpoints.as_data()}
-            self.channel.send(told)
+            report = {"id": self.request.get("id"), "interim": True, "results": self.results}
+            self.channel.send(dict(report, breakpoints=self.breakpoints.as_data()))
 
     def _is_followed(self, frame):
         if self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None:

@@ -51,7 +51,7 @@ def run_program(arguments, debugger, as_given=False):
     as given, pytest gets options that keep its plugins out of the debugger's way.
     """
     if not as_given and is_pytest(arguments):
-        arguments = [*arguments, *_pytest_options(arguments[1 + (arguments[0] == "-m") :])]
+        arguments = [*arguments, *_pytest_options()]
     main_module = types.ModuleType("__main__")
     vars(main_module)["__builtins__"] = builtins
     sys.modules["__main__"] = main_module
@@ -95,11 +95,9 @@ def is_pytest(arguments):
     return name in _PYTEST
 
 
-def _pytest_options(given):
+def _pytest_options():
     """Options that keep plugins from running tests in other processes, or from tracing them."""
-    options = []
-    if importlib.util.find_spec("xdist") is not None and any(each.startswith(("-n", "--numproc")) for each in given):
-        options.append("-n0")
+    options = ["-p", "{}.runs.outcomes".format(__package__.rpartition(".")[0])]
     loads_plugins = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     if loads_plugins and importlib.util.find_spec("pytest_cov") is not None:
         options.append("--no-cov")
@@ -189,11 +187,16 @@ def _print_exception(kind, value, trace):
         traceback.print_exception(kind, value, trace)
 
 
-def wait_for_threads():
-    """Waits for what the program has left running, as the interpreter does at its end."""
+def wait_for_threads(limit_s=None, is_busy=lambda: False):
+    """Waits for what the program has left running, as the interpreter does at its end; at most some seconds in which it
+    is not busy.
+    """
+    waited = 0.0
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
+            while thread.is_alive() and (limit_s is None or waited < limit_s):
+                thread.join(0.1)
+                waited = 0.0 if is_busy() else waited + 0.1
 
 
 def release_children(debugger):

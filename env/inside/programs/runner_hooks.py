@@ -14,7 +14,7 @@ from .project import project_path
 
 FAILED = ("failed", "error")
 """Outcomes of tests that count as failures."""
-_LEFT_OUT = ("skipped", "xfailed")
+_LEFT_OUT = ("skipped", "xfailed", "xpassed")
 _UNITTEST = {
     "addSuccess": "passed",
     "addFailure": "failed",

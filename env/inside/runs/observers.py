@@ -24,7 +24,7 @@ class Observer:
         """A phase is over; `error` is its exception, or None. What follows is not part of the test."""
 
     def end(self, failed):
-        """The test is over; None means that it was skipped or was expected to fail."""
+        """The test is over; None means that it was skipped, or was expected to fail."""
 
     def finish(self):
         """All tests are over."""

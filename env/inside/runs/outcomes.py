@@ -6,13 +6,19 @@ Each line is written at once, so that what is known survives when the run is kil
 with a JSON list of test ids, only these tests are run, and only their files are collected. pytest does not stop at a
 failure, whatever its options say.
 
-`outcome` is passed, failed, error, skipped, xfailed or xpassed. `message` holds the exception, `frames` the project
-frames it went through, the test's own and the innermost ones: `{"path", "line", "function", "code"}`.
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. Until it is known, the line of a
+test says what would be true if the process ended now: not_run once it is collected, crashed while it runs. `message`
+holds the exception, `frames` the project frames it went through, the test's own and the innermost ones: `{"path",
+"line", "function", "code"}`.
 """
 
+import contextlib
 import json
 import os
 import re
+import sys
+import threading
+import time
 import traceback
 
 import pytest
@@ -25,6 +31,11 @@ MESSAGE_LIMIT = 700
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _BADNESS = {"passed": 0, "error": 2, "failed": 3}
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
+_IN_PROCESS = {"dist": "no", "tx": [], "numprocesses": 0, "forked": False}
+"""Options of pytest-xdist and pytest-forked with which tests run in the process that watches them."""
+ENDING_S = 2.0
+_WAITING = ("_shutdown", "_python_exit")
+"""The functions in which a process waits at its end for the threads that are left."""
 
 
 class Outcomes:
@@ -36,6 +47,8 @@ class Outcomes:
         self._results = {}
         self._messages = {}
         self._frames = {}
+        self._running = set()
+        self._session = None
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
@@ -45,9 +58,37 @@ class Outcomes:
         if call.excinfo is not None and report.outcome == "failed":
             self._describe(call.excinfo, report)
 
+    def pytest_collection_finish(self, session):
+        """Writes that none of the tests has been run."""
+        self._append({"id": item.nodeid, "outcome": "not_run"} for item in session.items)
+
+    def pytest_runtest_logstart(self, nodeid):
+        """Writes that the process has ended in this test, as long as that may happen."""
+        self._running.add(nodeid)
+        self._append([{"id": nodeid, "outcome": "crashed"}])
+
+    def pytest_runtest_logfinish(self, nodeid):
+        """Writes the outcome of a test whose tear-down has no report."""
+        if nodeid in self._running:
+            self._write(nodeid, self._results.pop(nodeid, "not_run"), "")
+
+    def pytest_sessionfinish(self, session):
+        """All tests are over."""
+        self._session = session
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self):
+        """Sees to it that the process ends."""
+        if self._session is not None:
+            end_despite_threads(int(self._session.exitstatus))
+
     def pytest_runtest_logreport(self, report):
         """Takes in one phase (setup, call, teardown) of a test."""
         outcome = phase_outcome(report)
+        if outcome == "rerun":  # by pytest-rerunfailures: the next attempt counts
+            for known in (self._results, self._messages, self._frames):
+                known.pop(report.nodeid, None)
+            return
         self._results[report.nodeid] = worse_outcome(self._results.get(report.nodeid), outcome)
         if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
             self._messages[report.nodeid] = plain_message(report)
@@ -68,10 +109,14 @@ class Outcomes:
         message = self._messages.pop(name, "") or otherwise
         frames = self._frames.pop(name, [])
         facts = {"id": name or "collection", "outcome": outcome, "message": message, "frames": frames}
-        line = json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace")  # half a surrogate pair: "?"
+        self._running.discard(name)
+        self._append([facts])
+
+    def _append(self, lines):
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, line + b"\n")
+            os.write(descriptor, text.encode("utf-8", "replace"))  # half a surrogate pair: "?"
         finally:
             os.close(descriptor)
 
@@ -166,21 +211,50 @@ def _short(text):
     return "\n".join(lines)[:MESSAGE_LIMIT]
 
 
+def end_despite_threads(exit_code):
+    """Has the process end with this code, and with a note, if threads that do not end keep it waiting for ENDING_S."""
+    left = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
+    if left:
+        watch = threading.Thread(target=_watch_end, args=(threading.get_ident(), exit_code, left))
+        watch.daemon = True
+        watch.start()
+
+
+def _watch_end(thread, exit_code, left):
+    waited = 0.0
+    while waited < ENDING_S:
+        time.sleep(0.1)
+        waited = waited + 0.1 if _is_waiting(vars(sys)["_current_frames"]().get(thread)) else 0.0
+    names = ", ".join(each.name for each in left if each.is_alive())
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        os.write(2, "\nthreads left running: {}\n".format(names).encode("utf-8", "replace"))
+    os._exit(exit_code)
+
+
+def _is_waiting(frame):
+    while frame is not None and frame.f_code.co_name not in _WAITING:
+        frame = frame.f_back
+    return frame is not None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Registers the plugin where it is wanted; with xdist each worker writes for itself."""
+    """Registers the plugin where it is wanted, and has all tests run in this process."""
+    for name, value in _IN_PROCESS.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
     path = os.environ.get("GUMSHOE_OUTCOMES")
     if not path:
         return
     # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
     config.option.maxfail = 0
     config.option.stepwise = False
-    if not config.pluginmanager.hasplugin("dsession"):
-        config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
-        only = os.environ.get("GUMSHOE_ONLY")
-        if only:
-            with open(only) as file:
-                ids = json.load(file)
-            newer = int(pytest.__version__.partition(".")[0]) >= 7
-            chosen = (OnlyNewer if newer else OnlyOlder)(ids, str(getattr(config, "rootpath", None) or config.rootdir))
-            config.pluginmanager.register(chosen, "gumshoe_only")
+    config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
+    only = os.environ.get("GUMSHOE_ONLY")
+    if only:
+        with open(only) as file:
+            ids = json.load(file)
+        newer = int(pytest.__version__.partition(".")[0]) >= 7
+        chosen = (OnlyNewer if newer else OnlyOlder)(ids, str(getattr(config, "rootpath", None) or config.rootdir))
+        config.pluginmanager.register(chosen, "gumshoe_only")

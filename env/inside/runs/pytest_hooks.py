@@ -61,7 +61,7 @@ class _PytestHooks:
         """A phase of the test has its report."""
         if report.outcome == "failed":
             self.failed = True
-        elif report.outcome == "skipped" and not self.failed:
+        elif (report.outcome == "skipped" or hasattr(report, "wasxfail")) and not self.failed:
             self.failed = None
 
     def pytest_collection_finish(self):
@@ -74,11 +74,9 @@ class _PytestHooks:
 
 
 def observe_pytest(config, observer):
-    """Has a pytest run tell the observer, unless its tests run in other processes (xdist)."""
-    manager = config.pluginmanager
-    if not manager.hasplugin("dsession") and not hasattr(config, "workerinput"):
-        manager.register(_PytestHooks(observer), "gumshoe_observer")
-        tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
+    """Has a pytest run, whose tests run in this process (see `outcomes`), tell the observer."""
+    config.pluginmanager.register(_PytestHooks(observer), "gumshoe_observer")
+    tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
 
 
 plugin = None

@@ -9,12 +9,12 @@ fails if the exit code is not 0. After each test in which the function was calle
 
     {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
 
-and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": its place among the test's calls, from 1,
-"count": calls that were equal, "arguments": {name: value}, "caller": {"path", "line", "function"} or null, "steps":
-[[line, {name: new value}, exception that was raised there, or ""], ...], "skipped": steps left out of the middle,
-"outcome": "returned", "raised" or "unfinished", "value": what was returned or raised, "yields": [value, ...],
-"yielded": how many}. Calls are equal when their arguments, lines and outcomes are. For `self`, the attributes are
-followed, as `self.NAME`.
+before each test `{"begins": test}`, and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": its
+place among the test's calls, from 1, "count": calls that were equal, "arguments": {name: value}, "caller": {"path",
+"line", "function"} or null, "steps": [[line, {name: new value}, exception that was raised there, or ""], ...],
+"skipped": steps left out of the middle, "outcome": "returned", "raised" or "unfinished", "value": what was returned or
+raised, "yields": [value, ...], "yielded": how many}. Calls are equal when their arguments, lines and outcomes are. For
+`self`, the attributes are followed, as `self.NAME`.
 
 What a failing test does after it has failed is not recorded, nor is the code that builds the message of a failed
 assertion.
@@ -89,6 +89,7 @@ class CallRecorder(Observer):
         self._describer.begin()
         self._over = False
         self.on = True
+        self._append({"begins": test})
         if self.watching is not None:
             self.watching.start()
 

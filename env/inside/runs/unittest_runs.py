@@ -20,6 +20,17 @@ class _Writer(Listener):
     def __init__(self, path):
         self._path = path
         self._failures = {}
+        self._running = set()
+
+    def begin(self, test):
+        """Writes that the process has ended in this test, which is true as long as nothing else is written."""
+        self._running.add(test)
+        self._write({"id": test, "outcome": "crashed"})
+
+    def end(self, test):
+        """Writes the outcome of a test without any: parts of it were skipped."""
+        if test in self._running:
+            self.add(test, "skipped")
 
     def add(self, test, outcome, error=None, case=None):
         """Writes an outcome."""
@@ -30,7 +41,10 @@ class _Writer(Listener):
         if outcome in FAILED:  # The first failure counts: after one in a subtest, the test goes on.
             message, frames = self._failures.setdefault(test, (message, frames))
         title = getattr(case, "shortDescription", str)() or ""
-        facts = {"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames}
+        self._running.discard(test)
+        self._write({"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames})
+
+    def _write(self, facts):
         with open(self._path, "ab") as file:
             file.write(json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 

@@ -6,6 +6,8 @@ Both see the thread that starts watching and those that it starts meanwhile, but
 import sys
 import threading
 
+_gettrace, _settrace = sys.gettrace, sys.settrace
+
 
 class MonitoringTool:
     """A tool of `sys.monitoring`. Raises ValueError where other tools hold all of its IDs.
@@ -39,25 +41,38 @@ class MonitoringTool:
 
 
 class TraceFunction:
-    """A trace function that gives way to the one before it."""
+    """A trace function that gives way to the one before it.
+
+    The program sees that one, and takes ours away only by setting one of its own.
+    """
 
     def __init__(self):
-        self._before = None
+        self._function = self._before = None
 
     def start(self, function):
         """Sets a trace function."""
-        if sys.gettrace() != function:
-            self._before = sys.gettrace()
+        if _gettrace() != function:
+            self._before = _gettrace()
+        self._function = function
         _set_trace(function)
+        sys.gettrace, sys.settrace = self._seen, self._set
 
     def stop(self):
         """Gives tracing back to whoever had it."""
+        sys.gettrace, sys.settrace = _gettrace, _settrace
         _set_trace(self._before)
+
+    def _seen(self):
+        trace = _gettrace()
+        return self._before if trace == self._function else trace
+
+    def _set(self, trace):
+        _settrace(self._function if trace is None else trace)
 
 
 def _set_trace(function):
     threading.settrace(function)
-    sys.settrace(function)
+    _settrace(function)
 
 
 def newest(monitoring, tracing, *arguments):

@@ -85,7 +85,8 @@ class Run:
                 outcomes = [json.loads(line.decode("utf-8")) for line in file]
         except (OSError, ValueError):
             return set()
-        return {each["id"] for each in outcomes if each["outcome"] in FAILED}
+        last = {each["id"]: each["outcome"] for each in outcomes}
+        return {each["id"] for each in outcomes if each["outcome"] in FAILED or last[each["id"]] == "crashed"}
 
 
 class Experiment:

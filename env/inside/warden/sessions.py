@@ -267,8 +267,7 @@ class Session:
                     continue
                 if message.get("interim") is not True:
                     return message
-                if len(interim) < MAX_INTERIM:
-                    interim.append(message)
+                interim[MAX_INTERIM - 1 :] = [message]  # The last announcement counts.
         finally:
             del self._received[:start]
 

@@ -29,6 +29,7 @@ from gumshoe.records.context_pack import (
     WhatIfProbe,
 )
 from gumshoe.records.programs import (
+    FAILING,
     DebugFrame,
     Edit,
     Entry,
@@ -43,6 +44,7 @@ from gumshoe.records.tasks import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.records.trajectory import BranchPoint, PolicyInfo, Provenance, Score, Step, TaskRef, Trajectory
 
 __all__ = [
+    "FAILING",
     "SCHEMA_VERSION",
     "BranchPoint",
     "Check",

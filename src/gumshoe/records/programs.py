@@ -31,13 +31,21 @@ class DebugFrame(Record):
     local_values: dict[str, str] = Field(default_factory=dict, description="name to repr, shortened")
 
 
+FAILING = ("failed", "error", "crashed", "timed_out")
+"""The outcomes of tests that fail."""
+
+
 class TestOutcome(Record):
-    """The outcome of one test. `xfailed` counts as passed, as in SWE-bench."""
+    """The outcome of one test. `xfailed` counts as passed, as in SWE-bench.
+
+    A test `crashed` if the process ended while it was running, and `timed_out` if the time was up; one that was
+    `not_run` would have come after it.
+    """
 
     __test__ = False
 
     id: str
-    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
+    outcome: Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed", "crashed", "timed_out", "not_run"]
     message: str = Field(default="", description="the exception, or why the test was skipped")
     title: str = Field(default="", description="first line of its docstring, where the runner names it by that")
     frames: tuple[DebugFrame, ...] = Field(
@@ -51,8 +59,8 @@ class TestOutcome(Record):
 
     @property
     def failed(self) -> bool:
-        """Whether it failed or ended with an error."""
-        return self.outcome in {"failed", "error"}
+        """Whether it failed, ended with an error, or did not end."""
+        return self.outcome in FAILING
 
 
 class Edit(Record):

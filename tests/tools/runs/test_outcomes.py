@@ -79,7 +79,11 @@ def outcomes(python: str, folder: Path, *arguments: str) -> dict[str, tuple[str,
     argv = [python, "-m", "pytest", "-q", "-p", "gumshoe_inside.runs.outcomes", "-p", "no:cacheprovider", *arguments]
     subprocess.run(argv, cwd=folder, env=environment, check=False, capture_output=True, timeout=240)
     lines = [json.loads(line) for line in record.read_text().splitlines()]
-    return {line["id"]: (line["outcome"], line["message"], [each["path"] for each in line["frames"]]) for line in lines}
+    last = {line["id"]: line for line in lines}
+    return {
+        test: (line["outcome"], line["message"], [each["path"] for each in line["frames"]])
+        for test, line in last.items()
+    }
 
 
 def test_every_outcome(python: str, tmp_path: Path) -> None:
