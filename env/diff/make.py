@@ -1,7 +1,7 @@
 """Unified diffs in git's format, from contents before and after.
 
-With such a diff, `git apply` produces exactly the content after. Files that are not UTF-8 text (and those with NUL
-bytes, as in git) are carried as git's binary literals, so a patch is always plain text.
+With such a diff, `git apply` produces exactly the content after, modes and links included. Files that are not UTF-8
+text (and those with NUL bytes, as in git) are carried as git's binary literals, so a patch is always plain text.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import hashlib
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from typing import Self
 
 from gumshoe.env.diff.parse import split_lines
 
-__all__ = ["make_patch"]
+__all__ = ["GitBlob", "make_patch"]
 
+FILE, LINK = "100644", "120000"
 LINE_BYTES = 52
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 NEEDS_QUOTES = re.compile(r'[\x00-\x1f\x7f"\\\udc80-\udcff]')
@@ -24,29 +26,60 @@ ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r
 NO_NEWLINE = "\\ No newline at end of file\n"
 
 
+class GitBlob(bytes):
+    """The content of a file, or the target of a link, with git's mode: 100644, 100755 (executable) or 120000 (link)."""
+
+    mode: str
+
+    def __new__(cls, data: bytes, mode: str = FILE) -> Self:
+        """The content with its mode."""
+        blob = super().__new__(cls, data)
+        blob.mode = mode
+        return blob
+
+
 def make_patch(changes: Mapping[str, tuple[bytes | None, bytes | None]]) -> str:
     """The diff of all changed files, in the order of their paths.
 
     Args:
-        changes: path (with `/`, relative) to content before and after; None where there is no file.
+        changes: path (with `/`, relative) to content before and after; None where there is no file. Bytes that are no
+            `GitBlob` are the content of a file that is not executable.
     """
     changed = ((path, *changes[path]) for path in sorted(changes))
-    return "".join(part for path, before, after in changed if before != after for part in _file(path, before, after))
+    return "".join(
+        part
+        for path, before, after in changed
+        if (before, _mode(before)) != (after, _mode(after))
+        for part in _file(path, before, after)
+    )
+
+
+def _mode(side: bytes | None) -> str:
+    return side.mode if isinstance(side, GitBlob) else FILE
 
 
 def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[str]:
+    modes = _mode(before), _mode(after)
+    if before is not None and after is not None and modes[0] != modes[1] and LINK in modes:
+        yield from _file(path, before, None)
+        yield from _file(path, None, after)
+        return
     yield f"diff --git {_quoted('a/' + path)} {_quoted('b/' + path)}\n"
     if before is None:
-        yield "new file mode 100644\n"
-    if after is None:
-        yield "deleted file mode 100644\n"
+        yield f"new file mode {modes[1]}\n"
+    elif after is None:
+        yield f"deleted file mode {modes[0]}\n"
+    elif modes[0] != modes[1]:
+        yield f"old mode {modes[0]}\nnew mode {modes[1]}\n"
+    if before == after:
+        return
     old, new = _text(before), _text(after)
     if old is None or new is None:
         yield f"index {_blob_hash(before)}..{_blob_hash(after)}\nGIT binary patch\n"
         yield from _literal(after or b"")
         yield from _literal(before or b"")
         return
-    mode = "" if before is None or after is None else " 100644"
+    mode = "" if before is None or after is None or modes[0] != modes[1] else f" {modes[0]}"
     yield f"index {_blob_hash(before)[:7]}..{_blob_hash(after)[:7]}{mode}\n"
     if old or new:
         yield f"--- {'/dev/null' if before is None else _header_name('a/' + path)}\n"

@@ -27,11 +27,20 @@ __all__ = [
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SHARED_MEMORY_MB = 64
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-PROGRAM_ENVIRONMENT = {"LANG": "C.UTF-8", "TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+PROGRAM_ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "safe.directory",
+    "GIT_CONFIG_VALUE_0": "*",
+}
 """Variables of the programs in every sandbox.
 
 Bytecode is not written: a file that is changed twice within a second without changing its size would be run as it was
 before. Hashes are fixed, so that a program that is run again prints its sets in the same order.
+Git takes the repository although its files belong to another user.
 """
 
 

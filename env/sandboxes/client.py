@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from gumshoe.env.diff import GitBlob
 from gumshoe.env.sandboxes.connection.link import RPC_GRACE_S, WardenConnection
 from gumshoe.env.sandboxes.connection.replies import text_of
 from gumshoe.env.sandboxes.connection.session import WardenSession
@@ -208,12 +209,13 @@ class WardenSandbox:
     def changes(
         self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Regular files whose bytes differ from the snapshot's. Files that are now larger than 64 MiB are left out.
+        """`GitBlob`s of the files and links that differ from the snapshot's for git. Files that are now larger than 64
+        MiB are left out.
 
         Raises WorkspaceDamaged where they hold more than the config's `patch_mb` in all.
         """
-        found: dict[str, list[str | None]] = self._on_snapshot("changes", name=name, ignore=list(ignore))
-        return {path: (_decode(before), _decode(after)) for path, (before, after) in found.items()}
+        found: dict[str, list[tuple[str, str] | None]] = self._on_snapshot("changes", name=name, ignore=list(ignore))
+        return {path: (_blob(before), _blob(after)) for path, (before, after) in found.items()}
 
     def give_up(self) -> None:
         """Ends the program that another thread waits for; there a SandboxError is raised. The sandbox stays usable."""
@@ -265,5 +267,5 @@ def _encode(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _decode(text: str | None) -> bytes | None:
-    return None if text is None else base64.b64decode(text)
+def _blob(side: tuple[str, str] | None) -> GitBlob | None:
+    return None if side is None else GitBlob(base64.b64decode(side[1]), side[0])

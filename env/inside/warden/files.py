@@ -10,7 +10,6 @@ READ_LIMIT = 64 << 20
 PIECE = 1 << 16
 # What is deeper has no path that the kernel accepts, and is skipped.
 PATH_LIMIT = 4000
-FILE_LIMIT = 8 << 20
 LINE_LIMIT = 400
 TIME_LIMIT_S = 20
 # What has a different meaning when lines are searched one by one than when a whole text is.
@@ -291,7 +290,7 @@ def _content(path):
 def grep(files, pattern, path, ignore, limit, case_sensitive):
     """At most `limit` matches as (path, line, text), and whether there were more.
 
-    Binary files (a NUL byte in the first 8 KiB) and files above 8 MiB are passed over. Raises re.error, OSError, and
+    Binary files (a NUL byte in the first 8 KiB) and files above 64 MiB are passed over. Raises re.error, OSError, and
     TimeoutError for an expression that takes too long.
     """
     flags = 0 if case_sensitive else re.IGNORECASE
@@ -313,7 +312,7 @@ def grep(files, pattern, path, ignore, limit, case_sensitive):
 
 def _text_of(path):
     try:
-        data = read_regular(path, FILE_LIMIT)
+        data = read_regular(path)
     except OSError:
         return None
     if b"\0" in data[:8192]:

@@ -133,7 +133,8 @@ class Snapshots:
                 removed = relative
 
     def changes(self, name, ignore, limit=None):
-        """{path: (content then, content now)} of regular files whose bytes differ; None for not there.
+        """{path: (then, now)} of the files and links that differ for git: each its mode and the bytes of the file, or
+        the target of the link; None for not there.
 
         Files that are now larger than 64 MiB are left out. Raises OSError EFBIG when all contents together have more
         than `limit` bytes.
@@ -143,18 +144,24 @@ class Snapshots:
         left = set()
         for relative, entry in self._scan(ignore):
             known = before.get(relative, {})
-            if kind_of(entry) != "file":
+            if kind_of(entry) not in ("file", "link"):
                 continue
             left.add(relative)
             now = self._facts(entry, known, False)
-            if now["digest"] != known.get("digest") and not str(now["digest"]).startswith("large:"):
-                changed.expect(relative, now["size"])
-                old = self._content(known) if "digest" in known else None
-                changed.add(relative, old, _read(entry.path))
+            if _in_git(now) != _in_git(known) and not str(now.get("digest")).startswith("large:"):
+                changed.expect(relative, now.get("size", 0))
+                content = _read(entry.path) if "digest" in now else os.fsencode(now["target"])
+                changed.add(relative, self._git_side(known), (_in_git(now)[0], content))
         for relative, known in before.items():
-            if "digest" in known and relative not in left and not ignore.hides_below(relative):
-                changed.add(relative, self._content(known), None)
+            if _in_git(known) and relative not in left and not ignore.hides_below(relative):
+                changed.add(relative, self._git_side(known), None)
         return changed.items
+
+    def _git_side(self, known):
+        """Mode and content of what was noted; None if it is neither a file nor a link."""
+        if not _in_git(known):
+            return None
+        return _in_git(known)[0], self._content(known) if "digest" in known else os.fsencode(known["target"])
 
     def _scan(self, ignore=None):
         """(relative path, entry) of everything below the root; nothing where the root is gone."""
@@ -246,10 +253,19 @@ class _Bounded:
             raise OSError(errno.EFBIG, text)
 
     def add(self, relative, before, after):
-        size = len(before or b"") + len(after or b"")
+        size = sum(len(content) for _, content in filter(None, (before, after)))
         self.expect(relative, size)
         self._total += size
         self.items[relative] = (before, after)
+
+
+def _in_git(facts):
+    """What git would note of a path: its mode, and what its content is known by; None for a folder, or for nothing."""
+    if facts.get("kind") == "link":
+        return "120000", facts["target"]
+    if facts.get("kind") == "file":
+        return "100755" if facts["mode"] & stat.S_IXUSR else "100644", facts["digest"]
+    return None
 
 
 def _racy_ns(found):

@@ -154,11 +154,12 @@ class Warden:
         self.snapshots.restore(name, None if only is None else Ignore(only))
 
     def changes(self, name, ignore=()):
-        """Paths that differ from a snapshot, with their bytes then and now in base64; None where there is no file."""
-        encoded = {}
-        for path, sides in self.snapshots.changes(name, Ignore(ignore), self.patch_limit).items():
-            encoded[path] = [None if side is None else base64.b64encode(side).decode("ascii") for side in sides]
-        return encoded
+        """Paths that differ from a snapshot, then and now: git's mode and the content in base64, or None."""
+        changes = self.snapshots.changes(name, Ignore(ignore), self.patch_limit)
+        return {
+            path: [side and (side[0], base64.b64encode(side[1]).decode("ascii")) for side in sides]
+            for path, sides in changes.items()
+        }
 
     def session_open(self, argv, cwd=None, env=None, forked=None):
         """Starts a program on a terminal and returns its session's name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -77,6 +77,9 @@ class _Facts(_Reply):
     python: str
 
 
+_GitSide = Annotated[tuple[Literal["100644", "100755", "120000"], Base64], Field(strict=False)]
+"""A file or a link as git sees it: its mode and its content."""
+
 _FORMS: Mapping[str, Any] = {
     "configure": _Facts,
     "ping": dict[str, int],
@@ -87,7 +90,7 @@ _FORMS: Mapping[str, Any] = {
     "walk": list[Annotated[tuple[str, str, Count], Field(strict=False)]],
     "grep": _Grep,
     "snapshot": str,
-    "changes": dict[str, Annotated[tuple[Base64 | None, Base64 | None], Field(strict=False)]],
+    "changes": dict[str, Annotated[tuple[_GitSide | None, _GitSide | None], Field(strict=False)]],
     "session_open": _Opened,
     "session_read_until": _Exchange,
     "session_request": _Exchange,

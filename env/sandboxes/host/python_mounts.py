@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
@@ -137,8 +138,10 @@ def _installed(name: str) -> Distribution | None:
 
 
 def _folders_of_distributions() -> list[str]:
-    """Where distributions are installed. Other folders on the path hold copies that a library brings, as Ray does."""
-    return [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    """Where this Python looks for distributions by itself, as it does in the sandbox, too. Other folders on the path
+    are somebody's own, or hold copies that a library brings, as Ray does.
+    """
+    return [folder for folder in sys.path if folder in site.getsitepackages()]
 
 
 def _top_paths(found: Distribution) -> Iterator[str]:

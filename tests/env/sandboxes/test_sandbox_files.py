@@ -217,7 +217,7 @@ def test_changes(sandbox: WardenSandbox) -> None:
     assert sandbox.changes(name, ignore=Patterns(["hidden/"]).pairs) == {
         "app.py": (old_app, b"changed"),
         "new/file": (None, b"\0"),
-        "pkg/core.py": (old_core, None),
+        "pkg/core.py": (old_core, b"app.py"),
     }
     assert sandbox.changes(name, ignore=Patterns(["*"]).pairs) == {}
 
