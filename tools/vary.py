@@ -18,6 +18,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, LineChange, Observation
 from gumshoe.text import plural
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
+from gumshoe.tools.code.source import read_source
 from gumshoe.tools.code.statements import statements_in
 from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
@@ -119,7 +120,7 @@ class Vary(Experiment):
 
     def _changes(self, workspace: Workspace, path: str, start: int, end: int) -> list[WhatifChange]:
         """The changes at some lines, the likeliest first. Raises ToolFailure where there are no such lines."""
-        lines = dict(enumerate(self.source(workspace, path).splitlines(), start=1))
+        lines = dict(enumerate(read_source(self.source(workspace, path)).shown, start=1))
         if not 1 <= start <= end or start not in lines:
             raise ToolFailure("bad_arguments", f"{path} has lines 1 to {len(lines)}, not {start} to {end}")
         found = [change for each in statements_in(path, lines, start, end) for change in changes_at(each)]

@@ -19,6 +19,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
 from gumshoe.text import visible
 from gumshoe.tools.calls.command_line import line_parameter, parse_command
+from gumshoe.tools.code.source import read_source
 
 __all__ = ["WORDS", "Game", "patch_text", "shown"]
 
@@ -126,7 +127,7 @@ class Game:
         """The lines that a rewrite is to replace, as the text to begin from."""
         path, start, end = (call.arguments.get(name) for name in ("path", "start", "end"))
         try:
-            lines = self._env.workspace.read_text(str(path)).splitlines()
+            lines = read_source(self._env.workspace.read_text(str(path))).shown
         except ToolFailure:
             return ""
         if not isinstance(start, int):

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.env.verifier.gate_uses import parse_python
+from gumshoe.tools.code.source import split_lines
 
 __all__ = ["TestDefinition", "Variants", "add_examples", "draw_doctests"]
 
@@ -110,7 +111,7 @@ def _with_example(source: bytes, test: str, example: tuple[str, str]) -> bytes |
     if not path.endswith(".py"):
         return source.rstrip() + "\n\n{}\n{}\n".format(*example).encode()
     try:
-        lines = source.decode("utf-8").splitlines(keepends=True)
+        lines = split_lines(source.decode("utf-8"))
         docstring = _docstring(parse_python(source), path, name)
     except ValueError:
         return None

@@ -42,8 +42,36 @@ def spans(source: str) -> tuple[Span, ...] | None:
             warnings.simplefilter("ignore", SyntaxWarning)
             tree = ast.parse(source)
         return tuple(_below(tree, ""))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except SyntaxError:
+        return _spans_of_newer(source)
+    except (ValueError, RecursionError, MemoryError):
         return None
+
+
+def _spans_of_newer(source: str) -> tuple[Span, ...] | None:
+    """As `spans`, of syntax that is newer than this Python, which LibCST knows."""
+    import libcst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+
+    try:
+        wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
+    except (libcst.ParserSyntaxError, RecursionError):
+        return None
+    places = wrapper.resolve(PositionProvider)
+    found: list[Span] = []
+
+    def visit(node: libcst.CSTNode, prefix: str) -> None:
+        for child in node.children:
+            if isinstance(child, (libcst.FunctionDef, libcst.ClassDef)):
+                name = f"{prefix}{child.name.value}"
+                start = min(places[part].start.line for part in (child, *child.decorators))
+                found.append(Span(name, start, places[child].end.line, isinstance(child, libcst.ClassDef)))
+                visit(child, f"{name}.")
+            else:
+                visit(child, prefix)
+
+    visit(wrapper.module, "")
+    return tuple(found)
 
 
 def enclosing(found: tuple[Span, ...], line: int) -> str:

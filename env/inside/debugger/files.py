@@ -73,7 +73,10 @@ class WorkspaceFiles:
             with _open(os.path.join(self.root, filename), "rb") as stream:
                 encoding, _ = tokenize.detect_encoding(stream.readline)
                 stream.seek(0)
-                return stream.read().decode(encoding, "replace").splitlines()
+                lines = re.split(
+                    "\r\n|\r|\n", stream.read().decode(encoding, "replace")
+                )  # Others end no line of Python.
+                return lines if lines[-1] else lines[:-1]
         except (OSError, SyntaxError, LookupError):
             return _cached_lines(filename)
 
