@@ -15,7 +15,7 @@ from gumshoe.env.tox import behind_tox
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
-from gumshoe.tools.runs.interpreters import behind_launcher
+from gumshoe.tools.runs.interpreters import behind_launcher, ignores_path, our_program, python_words
 from gumshoe.tools.runs.scripts import NO_TRACEBACKS
 
 __all__ = ["Workspace"]
@@ -175,8 +175,13 @@ class Workspace:
             self._put_back_readonly()
             sandbox.prepare_support()
         wanted = plugins or {}
+        entrypoint = self.entrypoint
+        if ignores_path(entrypoint):
+            words = python_words(entrypoint)
+            recorder = our_program(sandbox.support, "runs.unittest_runs")
+            entrypoint = (*entrypoint[:words], *recorder, "--", *entrypoint[words:])
         result = sandbox.run(
-            self.entrypoint,
+            entrypoint,
             env={
                 **record_variables(sandbox, *wanted, options="" if tracebacks else NO_TRACEBACKS),
                 **{name: value for variables in wanted.values() for name, value in variables.items()},

@@ -22,7 +22,7 @@ from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
-from gumshoe.tools.runs.interpreters import is_pytest, our_program, python_words
+from gumshoe.tools.runs.interpreters import ignores_path, is_pytest, our_program, python_words
 
 __all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
 
@@ -243,8 +243,9 @@ class Launch:
 def launch(entrypoint: Sequence[str], support: str) -> Launch:
     """What runs an entrypoint's tests and records each of them.
 
-    pytest loads a plugin, whatever starts it. `python -m unittest` and Python scripts, such as Django's `runtests.py`
-    and sympy's `bin/test`, are run by a recorder; a script that reports no tests is a test itself.
+    pytest loads a plugin, whatever starts it. Other modules, such as unittest, and Python scripts, such as Django's
+    `runtests.py` and sympy's `bin/test`, are run by a recorder, and so is pytest on an interpreter that does not look
+    for the plugin; a script that reports no tests is a test itself.
 
     Args:
         entrypoint: the task's argv.
@@ -253,9 +254,9 @@ def launch(entrypoint: Sequence[str], support: str) -> Launch:
     recorder = our_program(support, RECORDER)
     words = python_words(entrypoint)
     if words:
-        options, rest = entrypoint[:words], entrypoint[words:]
-        if tuple(rest[:2]) == ("-m", "unittest"):
-            return Launch((*options, *recorder, "--", *rest))
+        options, rest = entrypoint[:words], tuple(entrypoint[words:])
+        if rest[:1] == ("-m",) and (not is_pytest(entrypoint) or ignores_path(entrypoint)):
+            return Launch((*options, *recorder, "--", *rest), recorded=rest[1] in ("unittest", "pytest"))
         if rest and rest[0].endswith((".py", *SCRIPTS)):
             own_runner = rest[0].endswith(SCRIPTS)
             return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"), recorded=own_runner)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BROKEN", "BUGGY", "CLEAN", "RUNNERS", "SYMPY_TESTS", "write_buggy"]
+__all__ = ["BROKEN", "BUGGY", "CLEAN", "DJANGO_TESTS", "RUNNERS", "SYMPY_TESTS", "write_buggy"]
 
 BUGGY = b"def total(prices):\n    return sum(prices) - 1\n\n\ndef same(n):\n    return n\n"
 CLEAN = BUGGY.replace(b" - 1", b"")

@@ -17,6 +17,7 @@ __all__ = [
     "PLAIN_OUTPUT",
     "behind_launcher",
     "debug_argv",
+    "ignores_path",
     "is_pytest",
     "our_plugin",
     "our_program",
@@ -28,6 +29,7 @@ PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 """Variables with which programs print plain text, and at once."""
 
 _PYTHON = re.compile(r"(.*/)?(python|pypy)[\d.]*$")
+_ISOLATED = re.compile(r"-\w*[IE]\w*")
 _WITH_VALUE = {"-W", "-X", "--check-hash-based-pycs"}
 _PYTEST = {"pytest", "py.test"}
 _CHECK_TIMEOUT_S = 20.0
@@ -54,6 +56,11 @@ def is_pytest(argv: Sequence[str]) -> bool:
     program = list(argv[python_words(argv) :])
     named = program[1:2] if program[:1] == ["-m"] else [basename(each) for each in program[:1]]
     return bool(_PYTEST.intersection(named))
+
+
+def ignores_path(argv: Sequence[str]) -> bool:
+    """Whether a command starts an interpreter that ignores PYTHONPATH, where our plugins of pytest lie."""
+    return any(map(_ISOLATED.fullmatch, argv[1 : python_words(argv)]))
 
 
 def behind_launcher(argv: Sequence[str]) -> tuple[str, ...] | None:

@@ -11,13 +11,14 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
-from support.runner_projects import BUGGY, CLEAN, RUNNERS, SYMPY_TESTS, write_buggy
+from support.runner_projects import BUGGY, CLEAN, DJANGO_TESTS, RUNNERS, SYMPY_TESTS, write_buggy
 from support.tools.tool_bench import Bench
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
 NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}", "tox": "test_shop.py::{}"}
+NAMES |= {"isolated": NAMES["tox"], "module": "__main__.Prices.{}"}
 TOX = "[tox]\nno_package = true\nenv_list = py\n[testenv]\ncommands =\n  python -V\n  pytest -q {posargs}\n"
 PROJECTS: dict[str, Any] = {
     **RUNNERS,
@@ -26,6 +27,18 @@ PROJECTS: dict[str, Any] = {
         ("python", "-m", "tox", "--current-env", "-e", "py", "-v", "--", "test_shop.py"),
         ("test_shop.py::test_total", "test_shop.py::test_none"),
         ("test_shop.py::test_same",),
+    ),
+    "isolated": (
+        {"conftest.py": "import sys\nsys.path.insert(0, '.')\n", "test_shop.py": SYMPY_TESTS},
+        ("python", "-I", "-m", "pytest", "-q"),
+        ("test_shop.py::test_total", "test_shop.py::test_none"),
+        ("test_shop.py::test_same",),
+    ),
+    "module": (
+        {"prices/__init__.py": "", "prices/tests.py": f"{DJANGO_TESTS}\n\n__import__('unittest').main()\n"},
+        ("python", "-m", "prices.tests"),
+        ("__main__.Prices.test_total", "__main__.Prices.test_none"),
+        ("__main__.Prices.test_same",),
     ),
 }
 REPRODUCTION = "from shop import total\n\n\ndef test_it():\n    assert total([4]) == 4\n"
