@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.diff import apply_patch, apply_to_folder, apply_to_sandbox, gold_lines, make_patch, reverse_patch
+from gumshoe.env.diff import (
+    GitBlob,
+    apply_patch,
+    apply_to_folder,
+    apply_to_sandbox,
+    gold_lines,
+    make_patch,
+    reverse_patch,
+)
 from gumshoe.env.diff.apply import source_paths
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
@@ -189,10 +198,16 @@ Changes = dict[str, tuple[bytes | None, bytes | None]]
 LINES = st.lists(st.sampled_from(["a", "b", "", "  x = 1", "\u00e9", "\r", "-- c", "+d"]), max_size=12)
 TEXT = st.builds(lambda lines, end: ("\n".join(lines) + end).encode(), LINES, st.sampled_from(["", "\n"]))
 BYTES = st.binary(max_size=300)
-CONTENT = st.none() | TEXT | BYTES
+LINK = "120000"
+CONTENT = (
+    st.none()
+    | st.builds(GitBlob, TEXT | BYTES, st.sampled_from(["100644", "100755"]))
+    | st.builds(GitBlob, st.sampled_from([b"a.py", b"dir", b"caf\xc3\xa9", b"no where"]), st.just(LINK))
+)
 NAMES = st.sampled_from(
     [
         "a.py",
+        "dir",
         "dir/b.py",
         "with space.txt",
         "caf\u00e9.py",
@@ -213,23 +228,39 @@ def apply(changes: Changes, patch: str) -> Changes:
         for path, (before, _) in changes.items():
             if before is not None:
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
-                (folder / path).write_bytes(before)
+                lay(folder / path, before)
         argv = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-"]
         subprocess.run(argv, cwd=folder, input=patch.encode(), check=True, capture_output=True)
-        return {
-            path: (before, (folder / path).read_bytes() if (folder / path).exists() else None)
-            for path, (before, _) in changes.items()
-        }
+        return {path: (before, found(folder / path)) for path, (before, _) in changes.items()}
 
 
-@settings(max_examples=60)
+def lay(path: Path, side: bytes) -> None:
+    mode = getattr(side, "mode", "100644")
+    if mode == LINK:
+        path.symlink_to(os.fsdecode(side))
+    else:
+        path.write_bytes(side)
+        path.chmod(int(mode[-3:], 8))
+
+
+def found(path: Path) -> GitBlob | None:
+    if path.is_symlink():
+        return GitBlob(os.fsencode(path.readlink()), LINK)
+    return GitBlob(path.read_bytes(), f"100{path.stat().st_mode & 0o777:o}") if path.is_file() else None
+
+
+def as_git_sees(changes: Changes) -> dict[str, list[tuple[str, bytes] | None]]:
+    return {path: [side and (getattr(side, "mode", ""), side) for side in sides] for path, sides in changes.items()}
+
+
+@settings(max_examples=200)
 @given(st.dictionaries(NAMES, st.tuples(CONTENT, CONTENT), min_size=1, max_size=4))
 def test_git_applies_what_we_write(changes: Changes) -> None:
+    """Contents, modes and links; files and links in the place of folders."""
+    for sides in zip(*(changes.get(path, (None, None)) for path in ("dir", "dir/b.py")), strict=True):
+        assume(None in sides)
     patch = make_patch(changes)
-    if patch:
-        assert apply(changes, patch) == changes
-    else:
-        assert all(before == after for before, after in changes.values())
+    assert as_git_sees(apply(changes, patch) if patch else changes) == as_git_sees(changes)
 
 
 def test_a_change_reads_as_git_writes_it() -> None:
