@@ -72,9 +72,9 @@ class Debug(BaseTool):
             exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
             answer = exchange.answer
             if answer is None:
-                if exchange.report is not None:
-                    self._keep(workspace, exchange.report.table())
-                    results += exchange.report.results
+                if exchange.announced is not None:
+                    self._keep(workspace, exchange.announced.table())
+                    results += exchange.announced.results
                 exchange.answer = Answer(state="exited", breakpoints=[], results=results, frames=[])
                 break
             if answer.state == "stale":

@@ -31,7 +31,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
-from gumshoe.tools.debugger.answers import read_answer, read_report
+from gumshoe.tools.debugger.answers import read_announcement, read_answer
 from gumshoe.tools.debugger.describe import describe_results, program_output
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.scripts import read_outcomes
@@ -184,7 +184,7 @@ def test_answers_of_the_debugger(message: Any) -> None:
     with bounded():
         sent: Any = read_object(_as_bytes(message), 8 << 20)
         if sent is not None:
-            read_report(sent)
+            read_announcement(sent)
             answer = read_answer(sent)
             if answer is not None:
                 "\n".join(describe_results(answer.results)).encode()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from gumshoe.records import DebugFrame
 
-__all__ = ["Answer", "Report", "Result", "Stop", "read_answer", "read_report"]
+__all__ = ["Announcement", "Answer", "Result", "Stop", "read_announcement", "read_answer"]
 
 LONGEST = 1 << 20
 """Characters of an answer; the debugger shortens whatever it shows."""
@@ -61,7 +61,7 @@ class _Breakpoint(_Part):
     enabled: bool = True
 
 
-class Report(_Part):
+class Announcement(_Part):
     """What is announced before the program goes on, since it may never answer: breakpoints, and results so far."""
 
     breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
@@ -72,7 +72,7 @@ class Report(_Part):
         return [each.data() for each in self.breakpoints]
 
 
-class Answer(Report):
+class Answer(Announcement):
     """The debugger's answer to a request.
 
     Attributes:
@@ -97,9 +97,9 @@ def read_answer(message: Mapping[str, JsonValue]) -> Answer | None:
     return _read(Answer, message)
 
 
-def read_report(message: Mapping[str, JsonValue]) -> Report | None:
-    """What an announcement reports; None if it is none."""
-    return _read(Report, message)
+def read_announcement(message: Mapping[str, JsonValue]) -> Announcement | None:
+    """An announcement; None if the message is none."""
+    return _read(Announcement, message)
 
 
 PartT = TypeVar("PartT", bound=_Part)

@@ -9,7 +9,7 @@ from typing import Any
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
 from gumshoe.records import SessionReply
-from gumshoe.tools.debugger.answers import Answer, Report, read_answer, read_report
+from gumshoe.tools.debugger.answers import Announcement, Answer, read_announcement, read_answer
 from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, debug_argv
 
 __all__ = ["DebugSession", "Exchange"]
@@ -27,7 +27,7 @@ class Exchange:
     timed_out: bool = False
     killed: bool = False
     exit_code: int | None = None
-    report: Report | None = None
+    announced: Announcement | None = None
     """What was announced before the program went on."""
 
 
@@ -101,8 +101,8 @@ class DebugSession:
         What the debugger's process sends is checked: the code under test runs in the same process.
         """
         exchange.output += reply.output
-        for announced in reply.interim:
-            exchange.report = read_report(announced) or exchange.report
+        for message in reply.interim:
+            exchange.announced = read_announcement(message) or exchange.announced
         if reply.timed_out:
             return False
         if reply.message is not None and type(reply.message.get("gone")) is int:

@@ -287,7 +287,7 @@ class TracingFollower(Follower):
             if left >= 0:
                 return on_call(frame, event, argument)
             self.gave_up = True
-            sys.settrace(None)
+            self._trace.stop()
             return None
 
         return on_limited_call
