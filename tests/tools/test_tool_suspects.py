@@ -215,3 +215,20 @@ def test_lines_belong_to_the_innermost_function() -> None:
     spectrum = Spectrum(failed=1, passed=0, lines={"a.py": {3: (1, 0), 9: (1, 0)}})
     ranked = rank(spectrum, {"a.py": [Span("outer", 1, 6), Span("outer.inner", 2, 4)]})
     assert [suspect.span.name for suspect in ranked] == ["outer.inner"]
+
+
+@pytest.mark.parametrize("runner", [("-m", "pytest", "-q"), ("-m", "unittest", "-v", "test_cart")])
+def test_tests_have_the_outcomes_that_eval_shows(open_bench: Open, project: Path, runner: tuple[str, ...]) -> None:
+    """One looks for a trace function; one passes although it was expected to fail, which is no passing test."""
+    (project / "test_cart.py").write_text(
+        "import sys, unittest\nfrom cart import collect\n\nclass Case(unittest.TestCase):\n"
+        "    def test_trace(self):\n        assert sys.gettrace() is None\n        collect()\n"
+        "        sys.settrace(None)\n        assert sys.gettrace() is None\n\n"
+        "    def test_fails(self):\n        collect().nothing\n\n"
+        "    @unittest.expectedFailure\n    def test_surprise(self):\n        collect()\n"
+    )
+    bench = open_bench(entrypoint=("python", *runner), tools=("eval", "suspects", "trace"))
+    counts: Any = bench.call("eval").data["counts"]
+    failing = counts.get("failed", 0) + counts.get("error", 0)
+    for observation in (bench.call("suspects"), bench.call("trace", function="collect")):
+        assert (observation.data["failed"], observation.data["passed"]) == (failing, counts["passed"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import site
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -159,10 +160,14 @@ def test_a_package_that_is_not_installed_is_refused(name: str) -> None:
 def test_what_a_package_would_require_elsewhere_need_not_be_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = tmp_path / "site-packages" / "made-1.dist-info"
+    folder = Path(site.getsitepackages([str(tmp_path)])[0])
+    made = folder / "made-1.dist-info"
     made.mkdir(parents=True)
     requires = 'Requires-Dist: no-such-package; sys_platform == "win32"\nRequires-Dist: Py_Test\n'
     (made / "METADATA").write_text(f"Metadata-Version: 2.1\nName: made\nVersion: 1\n{requires}")
-    monkeypatch.syspath_prepend(tmp_path / "site-packages")
+    monkeypatch.syspath_prepend(folder)
     distribution_paths.cache_clear()
+    with pytest.raises(ConfigError, match="'made' is not installed"):  # this Python would not look there by itself
+        distribution_paths(("made",))
+    monkeypatch.setattr(site, "PREFIXES", [*site.PREFIXES, str(tmp_path)])
     assert distribution_paths(("made",)) == ()

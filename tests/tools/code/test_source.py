@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean, cut, cut_line, plain_text, plural
+from gumshoe.tools.code.functions import Span, spans
 from gumshoe.tools.code.source import SourceFile, read_source, split_lines
 
 TEXT = st.text(st.sampled_from("ab \t\x0c\u2028é\n\r"), max_size=40)
@@ -90,3 +91,11 @@ def test_cleaned_text_can_be_written(text: str) -> None:
 def test_terminal_text_is_made_plain() -> None:
     assert plain_text("\x1b]0;title\x07\x1b[1;31mred\x1b[0m\r\n10%\r20%\rdone \nbell\x07") == "red\ndone\nbell"
     assert plural(1, "line") + plural(2, "line") == "1 line2 lines"
+
+
+def test_functions_are_found_in_syntax_that_is_newer_than_this_python() -> None:
+    newer = "type P = int\n\nclass Box[T]:\n    @staticmethod\n    def get(x: T) -> str:\n        return f'{f'{x}'}'\n"
+    found = (Span("Box", 3, 6, is_class=True), Span("Box.get", 4, 6))
+    assert spans(newer) == found
+    assert spans(newer.replace("type P", "P").replace("[T]", "").replace("f'{x}'", "x")) == found
+    assert spans(f"{newer}\ndef f(:\n") is None
