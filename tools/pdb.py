@@ -11,7 +11,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.debugger.answers import Answer, Result
+from gumshoe.tools.debugger.answers import Answer, CommandResult
 from gumshoe.tools.debugger.breakpoints import BreakpointTable
 from gumshoe.tools.debugger.describe import describe_results, program_output
 from gumshoe.tools.debugger.session import DebugSession, Exchange
@@ -66,7 +66,7 @@ class Debug(BaseTool):
     def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
         """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
         deadline = time.monotonic() + workspace.task.limits.command_timeout_s
-        results: list[Result] = []
+        results: list[CommandResult] = []
         while True:
             session = self._running(workspace)
             exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
@@ -202,7 +202,7 @@ class Debug(BaseTool):
             session.close()
 
 
-def _without_source(result: Result) -> dict[str, Any]:
+def _without_source(result: CommandResult) -> dict[str, Any]:
     """A command's result as it is kept: the source around each of many stops says nothing new."""
     return result.data() if result.stop is None else {**result.data(), "stop": result.stop.data(without="source")}
 

@@ -11,11 +11,11 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
-__all__ = ["Gold", "LineChange", "read_gold"]
+__all__ = ["Gold", "GoldEdit", "read_gold"]
 
 
 @dataclass(frozen=True)
-class LineChange:
+class GoldEdit:
     """Lines `start` to `end` of a file become `code`. `end` is `start - 1` if lines are only inserted.
 
     `start` is None for a new file.
@@ -34,7 +34,7 @@ class Gold:
     """
 
     lines: Mapping[str, frozenset[int]]
-    changes: tuple[LineChange, ...]
+    changes: tuple[GoldEdit, ...]
     texts: Mapping[str, Mapping[int, str]]
 
     @property
@@ -59,16 +59,16 @@ def read_gold(oracle: Oracle) -> Gold:
     return Gold(lines, tuple(changes), texts)
 
 
-def _changes(file: PatchedFile, task_id: str) -> list[LineChange]:
+def _changes(file: PatchedFile, task_id: str) -> list[GoldEdit]:
     if file.is_removed_file or file.is_rename or file.is_binary_file:
         raise TaskError(f"the gold patch of {task_id} removes, renames or replaces {file.path} as a whole")
     if file.is_added_file:
-        return [LineChange(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
+        return [GoldEdit(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
     found = [change for hunk in file for change in _runs(file.path, hunk)]
     return found[::-1]
 
 
-def _runs(path: str, hunk: Hunk) -> Iterator[LineChange]:
+def _runs(path: str, hunk: Hunk) -> Iterator[GoldEdit]:
     """Each run of changed lines between context lines."""
     following = hunk.source_start + (1 if hunk.source_length == 0 else 0)
     start, removed, added = following, 0, ""
@@ -82,8 +82,8 @@ def _runs(path: str, hunk: Hunk) -> Iterator[LineChange]:
             added += line.value
         elif line.is_context:
             if removed or added:
-                yield LineChange(path, start, start + removed - 1, added)
+                yield GoldEdit(path, start, start + removed - 1, added)
             removed, added = 0, ""
             following += 1
     if removed or added:
-        yield LineChange(path, start, start + removed - 1, added)
+        yield GoldEdit(path, start, start + removed - 1, added)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
 from gumshoe.collect.episode.decisions import format_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
-from gumshoe.collect.policies.gold import LineChange, read_gold
+from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
@@ -325,7 +325,7 @@ def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
     return max(start, 1), end
 
 
-def _rewrite_arguments(change: LineChange) -> dict[str, object]:
+def _rewrite_arguments(change: GoldEdit) -> dict[str, object]:
     if change.start is None:
         return {"path": change.path, "code": change.code}
     return {"path": change.path, "code": change.code, "start": change.start, "end": change.end}

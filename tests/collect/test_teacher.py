@@ -12,7 +12,7 @@ from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
-from gumshoe.collect.policies.gold import LineChange, read_gold
+from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
@@ -92,7 +92,7 @@ def test_changes_make_exactly_the_gold_patch(after: str) -> None:
 
 
 def test_a_new_file_is_one_change() -> None:
-    assert read_gold(patch(None, "x = 1\n")).changes == (LineChange("a.py", None, None, "x = 1\n"),)
+    assert read_gold(patch(None, "x = 1\n")).changes == (GoldEdit("a.py", None, None, "x = 1\n"),)
 
 
 def test_patches_that_edits_cannot_make_are_refused() -> None:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from gumshoe.records import DebugFrame
 
-__all__ = ["Announcement", "Answer", "Result", "Stop", "read_announcement", "read_answer"]
+__all__ = ["Announcement", "Answer", "CommandResult", "DebuggerStop", "read_announcement", "read_answer"]
 
 LONGEST = 1 << 20
 """Characters of an answer; the debugger shortens whatever it shows."""
@@ -27,7 +27,7 @@ class _Part(BaseModel):
         return self.model_dump(mode="json", exclude_unset=True, exclude={without} if without else None)
 
 
-class Stop(_Part):
+class DebuggerStop(_Part):
     """Where the program stopped and why, with the lines around; `value` is the repr of what a function returns."""
 
     path: str
@@ -42,12 +42,12 @@ class Stop(_Part):
     value: JsonValue = None
 
 
-class Result(_Part):
+class CommandResult(_Part):
     """What one command printed, and where the program stopped after it."""
 
     command: str
     output: str
-    stop: Stop | None = None
+    stop: DebuggerStop | None = None
     failed: JsonValue = None
 
 
@@ -65,7 +65,7 @@ class Announcement(_Part):
     """What is announced before the program goes on, since it may never answer: breakpoints, and results so far."""
 
     breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
-    results: list[Result] = Field(max_length=MOST)
+    results: list[CommandResult] = Field(max_length=MOST)
 
     def table(self) -> list[dict[str, Any]]:
         """The breakpoints as plain data."""
@@ -83,7 +83,7 @@ class Answer(Announcement):
     """
 
     state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
-    stop: Stop | None = None
+    stop: DebuggerStop | None = None
     frames: list[DebugFrame] = Field(max_length=MOST)
     index: Line | None = None
     exit_code: int | None = None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gumshoe.text import cut, cut_line, plain_text
-from gumshoe.tools.debugger.answers import Result, SourceLine, Stop
+from gumshoe.tools.debugger.answers import CommandResult, DebuggerStop, SourceLine
 
 __all__ = ["describe_results", "program_output"]
 
@@ -15,7 +15,7 @@ _LINE_LIMIT = 200
 _PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\]\s*)?")
 
 
-def describe_results(results: Sequence[Result]) -> list[str]:
+def describe_results(results: Sequence[CommandResult]) -> list[str]:
     """What each command printed, in order; only the last stop is shown with its source."""
     stops = [result.stop for result in results if result.stop is not None]
     lines: list[str] = []
@@ -27,7 +27,7 @@ def describe_results(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def _describe_stop(stop: Stop, *, brief: bool) -> list[str]:
+def _describe_stop(stop: DebuggerStop, *, brief: bool) -> list[str]:
     """`> path:line in function (why)`, then the exception, the returned value, and the lines around."""
     lines = [f"> {stop.path}:{stop.line} in {stop.function}{_why(stop)}"]
     lines += [str(text) for text in (stop.note, stop.exception) if text]
@@ -36,7 +36,7 @@ def _describe_stop(stop: Stop, *, brief: bool) -> list[str]:
     return lines if brief else lines + _source(stop.source, stop.line)
 
 
-def _why(stop: Stop) -> str:
+def _why(stop: DebuggerStop) -> str:
     match stop.reason:
         case "breakpoint":
             return f" (breakpoint {stop.breakpoint})"

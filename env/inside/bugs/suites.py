@@ -36,7 +36,7 @@ def run_pytest(arguments, make_plugins, wall_s):
     return answer_of(child, wall_s)
 
 
-class Suite:
+class ProjectSuite:
     """The tests of a project. This process has pytest loaded, and has never imported the project."""
 
     def __init__(self, project):

@@ -45,7 +45,7 @@ from ..programs.imports import freeze
 from ..runs.patches import Functions, apply
 from .project import ProjectUnderTest
 from .recorder import failing, verdict_of
-from .suites import Suite
+from .suites import ProjectSuite
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")
@@ -136,7 +136,7 @@ class InPlace:
     Args:
         project: the project.
         known: its baseline.
-        run: runs tests in a fork, see `Suite.collected`.
+        run: runs tests in a fork, see `ProjectSuite.collected`.
     """
 
     def __init__(self, project, known, run):
@@ -236,7 +236,7 @@ def write_line(results, value):
 
 def serve(request, project, results):
     """Writes a line for the baseline, and one for each candidate."""
-    suite = Suite(project)
+    suite = ProjectSuite(project)
     known = baseline(project, suite)
     if known is None:
         return

@@ -14,7 +14,7 @@ import time
 from ..debugger.language import attributes_of, describe_exception, short_repr
 from ..debugger.stops import is_pause, is_raising
 from ..programs.project import project_path
-from .watching import MonitoringTool, TraceFunction, newest
+from .watching import MonitoringTool, YieldingTrace, newest
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
@@ -203,7 +203,7 @@ class Tracing:
     def __init__(self, recorder):
         self._recorder = recorder
         self._raising = {}
-        self._trace = TraceFunction()
+        self._trace = YieldingTrace()
 
     def start(self):
         """Begins to receive events."""

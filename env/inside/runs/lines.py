@@ -8,7 +8,7 @@ loop, have shown no new line: what they run after that is unknown.
 import dis
 import sys
 
-from .watching import MonitoringTool, TraceFunction, newest
+from .watching import MonitoringTool, YieldingTrace, newest
 
 _current_frame = vars(sys)["_getframe"]
 CALLER_DEPTH = 60
@@ -246,7 +246,7 @@ class TracingFollower(Follower):
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
-        self._trace = TraceFunction()
+        self._trace = YieldingTrace()
         self._finished = set()  # ids of functions that show nothing new; this test keeps their code alive
         self._elsewhere = {}  # code of other packages by its id, kept so that the id stays its own
         self._on_call = self._call_tracer(self._finished, self._elsewhere)

@@ -40,7 +40,7 @@ class MonitoringTool:
         return sum(getattr(self._monitoring.events, name) for name in names)
 
 
-class TraceFunction:
+class YieldingTrace:
     """A trace function that gives way to the one before it.
 
     The program sees that one, and takes ours away only by setting one of its own.

@@ -89,7 +89,7 @@ class Run:
         return {each["id"] for each in outcomes if each["outcome"] in FAILED or last[each["id"]] == "crashed"}
 
 
-class Experiment:
+class ChangedRuns:
     """The runs that a request asks for."""
 
     def __init__(self, program, request):
@@ -233,7 +233,7 @@ def main(arguments):
         return 2
     if is_pytest(program):
         importlib.import_module("pytest")  # so that each fork has it
-    answers = Experiment(program, request).run()
+    answers = ChangedRuns(program, request).run()
     with open(os.path.join(request["folder"], "answer.json"), "w") as file:
         json.dump(answers, file)
     return 0
