@@ -1,8 +1,8 @@
 """The maker of bugs: tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
 
     verifier            the program; it has pytest loaded and what the project imports from outside, but not the project
-    |- ProjectSuite.run        imports the project as it is now, collects and runs its tests: twice for the baseline, and
-    |                          twice for each variant that changes what runs at the import
+    |- ProjectSuite.run        imports the project as it is now, collects and runs its tests: twice for the baseline,
+    |                          and twice for each variant that changes what runs at the import
     `- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
        `- run           gives changed functions their new code, then runs some of the tests: up to three times a variant
 
