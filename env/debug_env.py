@@ -133,7 +133,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._config = sandbox or SandboxConfig()
         self._trusted = trusted
         self._warm = self._config.kind != "local" and is_poolable(task, self._config)
-        self._sandbox: Sandbox | None = None
+        self._sandbox: WardenSandbox | None = None
         self._workspace: Workspace | None = None
         self._ahead: VerifierAhead | None = None
         self._clear()
@@ -277,7 +277,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def give_up(self) -> None:
         """Ends the call that another thread waits for, so that `close` need not wait for it."""
         sandbox = self._sandbox
-        if isinstance(sandbox, WardenSandbox):
+        if sandbox is not None:
             with suppress(SandboxError):
                 sandbox.give_up()
 

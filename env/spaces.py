@@ -59,10 +59,19 @@ def tool_call(action: ToolCall | ToolAction, tools: Sequence[Tool], call_id: str
     try:
         index, arguments = action
         tool = tools[int(index)]
-        plain: dict[str, Any] = {key: _plain(value) for key, value in arguments.items()}
+        properties = _object(tool.parameters.get("properties"))
+        plain: dict[str, Any] = {
+            key: _chosen(_plain(value), _object(properties.get(key))) for key, value in arguments.items()
+        }
     except (TypeError, ValueError, IndexError, AttributeError):
         raise ToolFailure("bad_action", "an action is a ToolCall or (tool index, arguments)") from None
     return ToolCall(id=call_id, name=tool.name, arguments=plain)
+
+
+def _chosen(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value that a position stands for, if the schema lists values; else the value itself."""
+    choices = schema.get("enum")
+    return choices[value] if choices and isinstance(value, int) and value not in choices else value
 
 
 def _arguments_space(schema: Mapping[str, Any]) -> spaces.Dict:
@@ -78,7 +87,7 @@ def _object(found: Any) -> Mapping[str, Any]:
 def _value_space(schema: Mapping[str, Any]) -> spaces.Space[Any]:
     """The space of one JSON schema. Numbers are bounded so that a sample is a plausible line or count."""
     if schema.get("enum"):
-        return _Choice(list(schema["enum"]))
+        return spaces.Discrete(len(schema["enum"]))
     kind = schema.get("type")
     kinds = [kind] if isinstance(kind, str) else [part for part in kind or [] if part != "null"]
     match kinds[0] if kinds else "string":
@@ -94,14 +103,6 @@ def _value_space(schema: Mapping[str, Any]) -> spaces.Space[Any]:
             return _arguments_space(schema)
         case _:
             return AnyText(min_length=0, max_length=MAX_SAMPLE)
-
-
-class _Choice(spaces.Discrete):
-    """One of a list of JSON values, by its position."""
-
-    def __init__(self, values: list[Any]) -> None:
-        super().__init__(len(values))
-        self.values = values
 
 
 def _plain(value: Any) -> Any:

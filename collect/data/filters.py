@@ -30,6 +30,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -54,24 +55,19 @@ INFORMATION = (Decision.SEEK, Decision.VERIFY)
 """Roles of tools that show something and change nothing."""
 
 
+@dataclass(frozen=True)
 class Rule:
     """One rule with its setting.
 
-    Args:
+    Attributes:
         name: as it was given, with its setting; what counts are kept under.
         keeps: whether a trajectory may stay.
         survey: called with every trajectory of the run before the first is judged.
     """
 
-    def __init__(
-        self,
-        name: str,
-        keeps: Callable[[Trajectory], bool],
-        survey: Callable[[Trajectory], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.keeps = keeps
-        self.survey = survey
+    name: str
+    keeps: Callable[[Trajectory], bool]
+    survey: Callable[[Trajectory], None] | None = None
 
 
 def rule_names() -> list[str]:
@@ -132,7 +128,7 @@ def _budget(text: str, setting: str) -> Rule:
 
 
 def _tokens(trajectory: Trajectory) -> int:
-    used = trajectory.usage.prompt_tokens + trajectory.usage.completion_tokens
+    used = trajectory.usage.tokens
     return used or sum(len(message.content) for message in trajectory.messages) // 4
 
 

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
@@ -33,7 +33,6 @@ from gumshoe.tools.toolbox import decisions_of
 
 __all__ = ["Unseen", "unseen"]
 
-ItemT = TypeVar("ItemT")
 Kind = Literal["place", "name", "number", "string"]
 Where = Literal["rationale", "call", "report", "edit"]
 
@@ -153,10 +152,11 @@ def _at_the_end(trajectory: Trajectory, read: int, seen: _Seen) -> Iterator[Unse
     last = trajectory.steps[-1].index
     said = [message for message in trajectory.messages[read:] if message.role == "assistant"]
     for one in said:
-        yield from (Unseen(last, "rationale", kind, text) for kind, text in _few(_in_prose(one.content, seen)))
+        yield from _marked(last, "rationale", _in_prose(one.content, seen))
     if trajectory.context_pack is not None:
-        pack = trajectory.context_pack.model_dump(mode="json")
-        yield from (Unseen(last, "report", kind, text) for kind, text in _few(_in_report(pack, seen)))
+        # The tool itself finds the symbols of locations, so a model need not have seen their names.
+        pack = trajectory.context_pack.model_dump(mode="json", exclude={"locations": {"__all__": {"symbol"}}})
+        yield from _marked(last, "report", _in_report(pack, seen))
 
 
 def _defined(trajectory: Trajectory) -> frozenset[str]:
@@ -175,22 +175,24 @@ def _of_step(step: Step, turn: Sequence[Message], roles: Mapping[str, Decision],
     said = [step.completion, *(Completion(text=one.content, reasoning=one.reasoning) for one in turn)]
     prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
     for text in dict.fromkeys(text for text in prose if text):
-        yield from (Unseen(step.index, "rationale", kind, found) for kind, found in _few(_in_prose(text, seen)))
+        yield from _marked(step.index, "rationale", _in_prose(text, seen))
     calls = list(step.tool_calls)
     calls += [call for message in turn for call in message.tool_calls if call not in calls]
     for call in calls:
         arguments: Any = call.arguments
         if roles.get(call.name) is Decision.REPORT:
-            yield from (Unseen(step.index, "report", kind, text) for kind, text in _few(_in_report(arguments, seen)))
+            yield from _marked(step.index, "report", _in_report(arguments, seen))
             continue
-        yield from (Unseen(step.index, "call", "place", text) for text in _few(_places_of(arguments, seen)))
+        places: Iterator[tuple[Kind, str]] = (("place", place) for place in _places_of(arguments, seen))
+        yield from _marked(step.index, "call", places)
         if roles.get(call.name) is Decision.EDIT:
             code = str(arguments.get("code") or "")
-            yield from (Unseen(step.index, "edit", kind, text) for kind, text in _few(_in_code(code, seen)))
+            yield from _marked(step.index, "edit", _in_code(code, seen))
 
 
-def _few(found: Iterator[ItemT]) -> Iterator[ItemT]:
-    return islice(found, MOST_OF_A_TEXT)
+def _marked(step: int, where: Where, found: Iterator[tuple[Kind, str]]) -> Iterator[Unseen]:
+    """The first of what was found in one text, each with its step and the part of it."""
+    return (Unseen(step, where, kind, text) for kind, text in islice(found, MOST_OF_A_TEXT))
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:

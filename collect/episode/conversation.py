@@ -15,6 +15,7 @@ __all__ = [
     "as_text_chat",
     "as_text_messages",
     "boundary",
+    "count_turns",
     "read_turn",
     "shown",
     "split_thought",
@@ -164,3 +165,8 @@ def _size(messages: Sequence[Message]) -> int:
     return sum(
         len(message.content) + sum(len(call.model_dump_json()) for call in message.tool_calls) for message in messages
     )
+
+
+def count_turns(messages: Sequence[Message]) -> int:
+    """How many turns of the model a conversation holds."""
+    return sum(message.role == "assistant" for message in messages)

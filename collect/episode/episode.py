@@ -359,7 +359,7 @@ class Episode:
             return StopReason.NO_TOOL_CALL
         if len(self.steps) >= limits.steps:
             return StopReason.STEP_LIMIT
-        if limits.tokens is not None and usage.prompt_tokens + usage.completion_tokens >= limits.tokens:
+        if limits.tokens is not None and usage.tokens >= limits.tokens:
             return StopReason.TOKEN_LIMIT
         if self._cost_usd is not None and (usage.cost_usd or 0.0) >= self._cost_usd:
             return StopReason.COST_LIMIT

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO
 
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.records import Completion, Message, ToolSchema
 from gumshoe.tools.calls.command_line import parse_command
 
@@ -44,7 +45,7 @@ class HumanPolicy:
             if message.role != "assistant":
                 self._say(f"--- {message.role}\n{message.content}")
         self._shown = len(messages)
-        turn = sum(message.role == "assistant" for message in messages)
+        turn = count_turns(messages)
         text = ""
         while True:
             line = self._read()

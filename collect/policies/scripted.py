@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gumshoe.collect.data.store import read_trajectories
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.errors import ConfigError, PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Message, ToolSchema
 from gumshoe.storage import read_records
@@ -32,7 +33,7 @@ class ScriptedPolicy:
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
         """The next completion. Raises ScriptExhausted after the last."""
         del tools
-        turn = sum(message.role == "assistant" for message in messages)
+        turn = count_turns(messages)
         if turn >= len(self._script):
             raise ScriptExhausted(f"the script has no completion for turn {turn + 1}: it has only {len(self._script)}")
         return self._script[turn]

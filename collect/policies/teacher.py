@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.episode.decisions import format_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
@@ -90,7 +91,7 @@ class TeacherPolicy:
         offered = frozenset(tool.name for tool in tools)
         if not {"report", "rewrite"} & offered:
             raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
-        number = sum(message.role == "assistant" for message in messages)
+        number = count_turns(messages)
         here = _Here(tool_outputs(messages), offered, random.Random(f"{self._seed} {number}"))
         if here.is_over():
             raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested")

@@ -15,10 +15,6 @@ from gumshoe.records import Completion, Observation, Step, Trajectory
 __all__ = ["OpenTree"]
 
 
-def _nothing_to_read(id: str) -> Trajectory:
-    raise KeyError(id)
-
-
 class OpenTree:
     """Where the episodes of one tree begin: in a fresh sandbox, or in that of the previous episode.
 
@@ -31,9 +27,7 @@ class OpenTree:
         read: returns a finished trajectory, given its id.
     """
 
-    def __init__(
-        self, config: BranchConfig | None = None, read: Callable[[str], Trajectory] = _nothing_to_read
-    ) -> None:
+    def __init__(self, config: BranchConfig | None, read: Callable[[str], Trajectory]) -> None:
         self._config = config
         self._read = read
         self._episode: Episode | None = None

@@ -76,7 +76,7 @@ class Control:
         spent = self.spent
         if self._budget.steps is not None and self._steps_before + self.steps >= self._budget.steps:
             return "steps"
-        if self._budget.tokens is not None and spent.prompt_tokens + spent.completion_tokens >= self._budget.tokens:
+        if self._budget.tokens is not None and spent.tokens >= self._budget.tokens:
             return "tokens"
         if self._budget.cost_usd is not None and (spent.cost_usd or 0.0) >= self._budget.cost_usd:
             return "cost_usd"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from gumshoe.collect.run.control import Control
 from gumshoe.errors import GumshoeError
 
-__all__ = ["run_parallel"]
+__all__ = ["TICK_S", "run_parallel", "run_threads"]
 
 Job = TypeVar("Job")
 TICK_S = 0.25
@@ -45,12 +45,16 @@ def run_parallel(
                 # Handed to the waiting thread, which raises it.
                 errors.append(error)
 
-    threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(workers, count))]
+    run_threads([threading.Thread(target=serve, daemon=True) for _ in range(min(workers, count))], on_tick)
+    if errors:
+        raise next((error for error in errors if not isinstance(error, GumshoeError)), errors[0])
+
+
+def run_threads(threads: Sequence[threading.Thread], on_tick: Callable[[], None]) -> None:
+    """Starts threads and waits for all of them; `on_tick` is called about four times a second meanwhile."""
     for thread in threads:
         thread.start()
     for thread in threads:
         while thread.is_alive():
             thread.join(TICK_S)
             on_tick()
-    if errors:
-        raise next((error for error in errors if not isinstance(error, GumshoeError)), errors[0])

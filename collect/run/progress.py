@@ -106,9 +106,8 @@ class ProgressShow:
         if self._control.failures:
             parts.append(f"failed tries: {self._control.failures}")
         parts.append(f"{self._control.steps / elapsed:.1f} steps/s")
-        tokens = spent.prompt_tokens + spent.completion_tokens
-        if tokens:
-            parts.append(f"{tokens / elapsed:.0f} tokens/s")
+        if spent.tokens:
+            parts.append(f"{spent.tokens / elapsed:.0f} tokens/s")
         if spent.cost_usd is not None:
             parts.append(f"${spent.cost_usd:.2f}")
         return ", ".join(parts)

@@ -26,6 +26,7 @@ from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.run.branching import OpenTree
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory
+from gumshoe.collect.run.parallel import TICK_S, run_threads
 from gumshoe.collect.run.play import cancellable, play
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
@@ -35,7 +36,6 @@ from gumshoe.records import Oracle, Task, Trajectory
 __all__ = ["RunResult", "Runner", "plan_episodes", "wanted_tasks"]
 
 log = logging.getLogger(__name__)
-TICK_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,7 @@ class Runner:
             threading.Thread(target=self._work, args=(f"worker {number}",), daemon=True)
             for number in range(1, min(self._config.workers, len(todo)) + 1)
         ]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            while worker.is_alive():
-                worker.join(TICK_S)
-                on_tick()
+        run_threads(workers, on_tick)
         if self._fatal is not None:
             raise self._fatal
         return self._result(episodes)

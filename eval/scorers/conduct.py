@@ -65,7 +65,7 @@ def stated_confidence(trajectory: Trajectory) -> float | None:
 def tokens_of(trajectory: Trajectory) -> int | None:
     """Prompt and completion together; None for a policy that uses no tokens."""
     usage = trajectory.usage
-    return (usage.prompt_tokens + usage.completion_tokens) or None
+    return usage.tokens or None
 
 
 def seconds_of(trajectory: Trajectory) -> float | None:

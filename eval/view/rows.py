@@ -47,7 +47,6 @@ class Row:
 def row_of(episode: Trajectory) -> Row:
     """The row of an episode of a run."""
     usage, steps, pack = episode.usage, episode.steps, episode.context_pack
-    tokens = usage.prompt_tokens + usage.completion_tokens
     confidences = [step.confidence for step in steps if step.confidence is not None]
     calls = [call for step in steps for call in step.observations]
     facts: dict[str, Value] = {
@@ -79,7 +78,7 @@ def row_of(episode: Trajectory) -> Row:
         outcome=_outcome(episode),
         stop=episode.stop.value,
         steps=len(steps),
-        tokens=tokens or None,
+        tokens=usage.tokens or None,
         cost=usage.cost_usd,
         seconds=round(max((step.started_at + step.duration_s for step in steps), default=0.0), 3) or None,
         created=episode.provenance.created_at,

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 import gymnasium
 import pytest
@@ -13,6 +14,7 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv
 
 from gumshoe.env import ENV_ID, DebugEnv
+from gumshoe.env.spaces import action_space, tool_call
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
 from support.sandboxes.sandbox_backends import WARM, make_local_env
@@ -179,6 +181,18 @@ def test_samples_of_the_action_space_are_carried_out(env: DebugEnv) -> None:
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
             env.reset()
+
+
+def test_a_sample_of_listed_values_is_one_of_them() -> None:
+    class Paint:
+        name = "paint"
+        parameters: ClassVar = {"properties": {"color": {"type": "string", "enum": ["red", "green"]}}}
+
+    space = action_space([Paint()])  # type: ignore[list-item]
+    space.seed(0)
+    colors = {tool_call(space.sample(), [Paint()], "1").arguments["color"] for _ in range(20)}  # type: ignore[list-item]
+    assert colors == {"red", "green"}
+    assert tool_call((0, {"color": "red"}), [Paint()], "1").arguments == {"color": "red"}  # type: ignore[list-item]
 
 
 def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:

@@ -8,18 +8,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.collect.data.export.rows import COLUMNS
-
 if TYPE_CHECKING:
     from datasets import Features
     from datasets.arrow_writer import ParquetWriter
 
 __all__ = ["ShardWriter", "features"]
 
-ROWS_A_GROUP = 32
+ROWS_A_GROUP, ROWS_A_SHARD = 32, 5000
 
 
-def features(columns: Mapping[str, str] = COLUMNS) -> Features:
+def features(columns: Mapping[str, str]) -> Features:
     """The columns' types. `Json` keeps each tool's own arguments: plain Arrow would add null keys to all of them."""
     from datasets import Features, Json, List, Value
 
@@ -45,16 +43,12 @@ class ShardWriter:
         folder: where `SPLIT-00000.parquet`, ... are made.
         split: what their names begin with.
         columns: maps each column's name to its kind.
-        rows_a_shard: rows after which a new shard is begun.
     """
 
-    def __init__(
-        self, folder: Path, split: str, *, columns: Mapping[str, str] = COLUMNS, rows_a_shard: int = 5000
-    ) -> None:
+    def __init__(self, folder: Path, split: str, *, columns: Mapping[str, str]) -> None:
         self._columns = columns
         self._folder = folder
         self._split = split
-        self._rows_a_shard = rows_a_shard
         self._in_shard = 0
         self._shards = 0
         self._writer: ParquetWriter | None = None
@@ -76,7 +70,7 @@ class ShardWriter:
             self._writer = self._begin()
         self._writer.write(row)
         self._in_shard += 1
-        if self._in_shard >= self._rows_a_shard:
+        if self._in_shard >= ROWS_A_SHARD:
             self._finish()
 
     def _begin(self) -> ParquetWriter:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 
 from gumshoe.collect.data.evidence import failures, pack_arguments
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.episode.decisions import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
@@ -54,7 +55,7 @@ class InvestigatorPolicy:
         if "report" not in offered:
             raise PolicyError("the investigator ends with the tool report: use agent.kind=seeker")
         outputs = tool_outputs(messages)
-        turn = sum(message.role == "assistant" for message in messages)
+        turn = count_turns(messages)
         belief = form_belief(outputs)
         rng = random.Random(f"{self._seed} {turn}")
         words = Words(rng, belief, outputs)

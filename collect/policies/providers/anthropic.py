@@ -11,8 +11,9 @@ from typing import Any, Literal
 import anthropic
 from anthropic.types import Message as Answer
 
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, count_turns, priced, reading
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
 from gumshoe.collect.policy_config import AnthropicConfig, Prices
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
@@ -99,15 +100,14 @@ class AnthropicPolicy(ProviderPolicy):
     def _ask(self, request: dict[str, Any]) -> anthropic.types.Message:
         """One try. Raises Transient, ContextOverflow or PolicyError."""
         try:
-            with reading():
-                if not self._config.stream:
-                    answer = self._client.messages.create(**request)
-                else:
-                    with self._client.messages.stream(**request) as stream:
-                        answer = stream.get_final_message()
-                if answer.stop_reason is None:
-                    raise Transient("the answer ended before it was complete")
-                return answer
+            if not self._config.stream:
+                answer = self._client.messages.create(**request)
+            else:
+                with self._client.messages.stream(**request) as stream:
+                    answer = stream.get_final_message()
+            if answer.stop_reason is None:
+                raise Transient("the answer ended before it was complete")
+            return answer
         except anthropic.APIStatusError as error:
             raise self.refused(error, overflow=OVERFLOW_STATUS) from None
         except anthropic.APIError as error:
@@ -157,35 +157,30 @@ def read_message(
     call_prefix: str,
     offered: Collection[str] = (),
 ) -> Completion:
-    """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`.
-
-    Raises Transient if the answer does not fit the API.
-    """
-    with reading():
-        text = clean("".join(block.text for block in answer.content if block.type == "text"))
-        thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
-        calls = tuple(
-            parse_native(clean(block.id), clean(block.name), block.input)
-            for block in answer.content
-            if block.type == "tool_use"
-        )
-        if not calls:
-            text, calls = split_text_calls(text, prefix=call_prefix, offered=offered)
-        reason = FINISH.get(answer.stop_reason or "", "stop")
-        return Completion(
-            text=text.strip(),
-            reasoning=clean(thought) or None,
-            tool_calls=calls,
-            finish_reason="tool_calls" if calls and reason == "stop" else reason,
-            usage=_usage(answer, duration_s, prices),
-            model=clean(answer.model or model),
-        )
+    """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`."""
+    text = clean("".join(block.text for block in answer.content if block.type == "text"))
+    thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
+    calls = tuple(
+        parse_native(clean(block.id), clean(block.name), block.input)
+        for block in answer.content
+        if block.type == "tool_use"
+    )
+    if not calls:
+        text, calls = split_text_calls(text, prefix=call_prefix, offered=offered)
+    reason = FINISH.get(answer.stop_reason or "", "stop")
+    return Completion(
+        text=text.strip(),
+        reasoning=clean(thought) or None,
+        tool_calls=calls,
+        finish_reason="tool_calls" if calls and reason == "stop" else reason,
+        usage=_usage(answer, duration_s, prices),
+        model=clean(answer.model or model),
+    )
 
 
 def thoughts_of(answer: Answer) -> Blocks:
     """The blocks of thinking, as they must be sent back."""
-    with reading():
-        return [block.to_dict(warnings=False) for block in answer.content if "thinking" in block.type]
+    return [block.to_dict(warnings=False) for block in answer.content if "thinking" in block.type]
 
 
 def _blocks(message: Message) -> Blocks:

@@ -20,7 +20,7 @@ from openai.types.completion_usage import CompletionUsage
 
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat, as_text_chat, split_thought
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced, reading
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
 from gumshoe.collect.policy_config import OpenAIConfig, Prices
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
@@ -102,11 +102,10 @@ class OpenAIPolicy(ProviderPolicy):
         """One try. Raises Transient, ContextOverflow or PolicyError."""
         create = self._client.chat.completions.create
         try:
-            with reading():
-                if not self._config.stream:
-                    return read_whole(create(**request))
-                with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
-                    return read_stream(chunks)
+            if not self._config.stream:
+                return read_whole(create(**request))
+            with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
+                return read_stream(chunks)
         except openai.APIStatusError as error:
             raise self.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
         except openai.APIError as error:
@@ -184,21 +183,19 @@ class ChatAnswer:
 
 
 def read_whole(answer: ChatCompletion) -> ChatAnswer:
-    """An answer that came in one piece. Raises Transient."""
-    with reading():
-        read = ChatAnswer(model=answer.model, usage=answer.usage)
-        read.add(answer.choices[0], answer.choices[0].message)
-        return read
+    """An answer that came in one piece."""
+    read = ChatAnswer(model=answer.model, usage=answer.usage)
+    read.add(answer.choices[0], answer.choices[0].message)
+    return read
 
 
 def read_stream(chunks: Iterable[ChatCompletionChunk]) -> ChatAnswer:
     """One answer from the pieces of a stream. Raises Transient if it ends early."""
     read = ChatAnswer()
-    with reading():
-        for chunk in chunks:
-            read.model, read.usage = chunk.model or read.model, chunk.usage or read.usage
-            for choice in (chunk.choices or ())[:1]:
-                read.add(choice, choice.delta)
+    for chunk in chunks:
+        read.model, read.usage = chunk.model or read.model, chunk.usage or read.usage
+        for choice in (chunk.choices or ())[:1]:
+            read.add(choice, choice.delta)
     if read.finish is None:
         raise Transient("the stream ended before the answer was complete")
     return read
@@ -219,29 +216,28 @@ def read_answer(
     the tools that a call without tags may name. Reasoning is taken from `reasoning_content` or `reasoning`, or from a
     leading `<think>` block. Control tokens that the request held escaped are unescaped.
     """
-    with reading():
-        content, thought = split_thought(clean(answer.text))
-        calls = tuple(
-            parse_native(clean(call_id) or f"{call_prefix}-{number}", clean(name), arguments)
-            for number, (_, (call_id, name, arguments)) in enumerate(sorted(answer.calls.items()))
-        )
-        if calls:
-            # vLLM leaves the line break before a call in the content. Sent back, the template would add another one.
-            content = content.strip()
-        else:
-            content, calls = split_text_calls(content, prefix=call_prefix, offered=offered)
-        # One for each token, or none at all: if their number differs, they belong to other tokens.
-        fits = not answer.token_ids or len(answer.logprobs) == len(answer.token_ids)
-        return Completion(
-            text=content,
-            reasoning=clean(answer.reasoning) or thought,
-            tool_calls=calls,
-            finish_reason=_finish_reason(answer.finish, calls),
-            usage=_usage(answer.usage, duration_s, prices),
-            model=clean(model),
-            token_ids=tuple(answer.token_ids) or None,
-            logprobs=tuple(answer.logprobs) or None if fits else None,
-        ).unescaped()
+    content, thought = split_thought(clean(answer.text))
+    calls = tuple(
+        parse_native(clean(call_id) or f"{call_prefix}-{number}", clean(name), arguments)
+        for number, (_, (call_id, name, arguments)) in enumerate(sorted(answer.calls.items()))
+    )
+    if calls:
+        # vLLM leaves the line break before a call in the content. Sent back, the template would add another one.
+        content = content.strip()
+    else:
+        content, calls = split_text_calls(content, prefix=call_prefix, offered=offered)
+    # One for each token, or none at all: if their number differs, they belong to other tokens.
+    fits = not answer.token_ids or len(answer.logprobs) == len(answer.token_ids)
+    return Completion(
+        text=content,
+        reasoning=clean(answer.reasoning) or thought,
+        tool_calls=calls,
+        finish_reason=_finish_reason(answer.finish, calls),
+        usage=_usage(answer.usage, duration_s, prices),
+        model=clean(model),
+        token_ids=tuple(answer.token_ids) or None,
+        logprobs=tuple(answer.logprobs) or None if fits else None,
+    ).unescaped()
 
 
 def _text(content: Any) -> str:

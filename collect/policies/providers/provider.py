@@ -9,12 +9,13 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import httpx2
 import tenacity
 from pydantic import ValidationError
 
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.providers.redact import redact, redact_answer
 from gumshoe.collect.policy_config import Prices, RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
@@ -24,13 +25,8 @@ __all__ = [
     "ProviderPolicy",
     "StatusError",
     "Transient",
-    "count_turns",
-    "is_overflow",
-    "is_transient",
     "parse_retry_after",
     "priced",
-    "reading",
-    "with_retries",
 ]
 
 log = logging.getLogger(__name__)
@@ -45,11 +41,10 @@ OVERFLOW_SIGNS = (
     "too long",
     "request_too_large",
 )
-T = TypeVar("T")
 
 
 @contextmanager
-def reading() -> Generator[None]:
+def _reading() -> Generator[None]:
     """Raises what a value of the wrong type makes the block raise as Transient."""
     try:
         yield
@@ -120,7 +115,13 @@ class ProviderPolicy(ABC):
         turn = count_turns(messages)
         offered = {tool.name for tool in tools}
         started = time.monotonic()
-        return self._retried(lambda: self._stored(self._answer(request, turn, offered, started)))
+
+        def attempt() -> Completion:
+            with _reading():
+                completion = self._answer(request, turn, offered, started)
+            return self._stored(completion)
+
+        return self._retried(attempt)
 
     @abstractmethod
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class ProviderPolicy(ABC):
 
     @abstractmethod
     def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
-        """The completion of one try.
+        """The completion of one try. What it raises for a value of the wrong type counts as Transient.
 
         Args:
             request: made by `_request`.
@@ -141,23 +142,36 @@ class ProviderPolicy(ABC):
             ContextOverflow, PolicyError: as `complete`.
         """
 
-    def _retried(self, attempt: Callable[[], T]) -> T:
+    def _retried(self, attempt: Callable[[], Completion]) -> Completion:
         """What `attempt` returns, tried again while it raises Transient. Raises PolicyError."""
-        return with_retries(
-            lambda: self._one_line(attempt),
-            self._retry,
-            what=f"a completion of {self.model} at {self._url}",
-            rng=self._rng,
-            pause=self._pause,
+        what = f"a completion of {self.model} at {self._url}"
+
+        def wait(state: tenacity.RetryCallState) -> float:
+            return _wait(state.attempt_number, _failure(state).retry_after, self._retry, self._rng)
+
+        def report(state: tenacity.RetryCallState) -> None:
+            log.info("%s failed, next try in %.1f s: %s", what, state.upcoming_sleep, _failure(state))
+
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Transient),
+            stop=tenacity.stop_after_attempt(self._retry.attempts),
+            wait=wait,
+            sleep=self._pause,
+            before_sleep=report,
+            reraise=True,
         )
+        try:
+            return retrying(self._one_line, attempt)
+        except Transient as error:
+            raise PolicyError(f"{what} failed {self._retry.attempts} times, last with: {error}") from None
 
     def refused(self, error: StatusError, *, overflow: frozenset[int], code: str | None = None) -> Exception:
         """What a status other than success means: Transient, ContextOverflow or PolicyError."""
         said = self.shown(str(error))
         # An error in the middle of a stream comes with the status of its beginning, 200.
-        if is_transient(error.status_code) or error.status_code < 400:
+        if _is_transient(error.status_code) or error.status_code < 400:
             return Transient(said, parse_retry_after(error.response.headers.get("retry-after")))
-        if error.status_code in overflow and is_overflow(f"{code} {said}"):
+        if error.status_code in overflow and _is_overflow(f"{code} {said}"):
             return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
         return PolicyError(f"{self._url} refused the request for {self.model}: {said}")
 
@@ -165,7 +179,7 @@ class ProviderPolicy(ABC):
         """What a provider said, on one line, shortened, without the key."""
         return redact(" ".join(text[:READ].split()), self._key)[:SHOWN]
 
-    def _one_line(self, attempt: Callable[[], T]) -> T:
+    def _one_line(self, attempt: Callable[[], Completion]) -> Completion:
         try:
             return attempt()
         except Transient as error:
@@ -180,11 +194,6 @@ class ProviderPolicy(ABC):
         return Completion.model_validate_json(redact_answer(completion.model_dump_json(), self._key))
 
 
-def count_turns(messages: Sequence[Message]) -> int:
-    """How many turns of the model a conversation holds."""
-    return sum(message.role == "assistant" for message in messages)
-
-
 class Transient(Exception):
     """A failure that may pass. `retry_after` is the wait in seconds that the server asked for."""
 
@@ -193,51 +202,18 @@ class Transient(Exception):
         self.retry_after = retry_after
 
 
-def with_retries(
-    attempt: Callable[[], T], config: RetryConfig, *, what: str, rng: random.Random, pause: Callable[[float], None]
-) -> T:
-    """Calls `attempt` until it returns. Raises PolicyError after `config.attempts` failures.
-
-    Args:
-        attempt: raises Transient for a failure that is worth another try.
-        config: how often, and how long to wait between tries.
-        what: what was tried, for the error.
-        rng: source of the jitter.
-        pause: waits the given number of seconds; may raise to give up early.
-    """
-
-    def wait(state: tenacity.RetryCallState) -> float:
-        return _wait(state.attempt_number, _failure(state).retry_after, config, rng)
-
-    def report(state: tenacity.RetryCallState) -> None:
-        log.info("%s failed, next try in %.1f s: %s", what, state.upcoming_sleep, _failure(state))
-
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(Transient),
-        stop=tenacity.stop_after_attempt(config.attempts),
-        wait=wait,
-        sleep=pause,
-        before_sleep=report,
-        reraise=True,
-    )
-    try:
-        return retrying(attempt)
-    except Transient as error:
-        raise PolicyError(f"{what} failed {config.attempts} times, last with: {error}") from None
-
-
 def _failure(state: tenacity.RetryCallState) -> Transient:
     error = state.outcome.exception() if state.outcome is not None else None
     assert isinstance(error, Transient)
     return error
 
 
-def is_transient(status: int) -> bool:
+def _is_transient(status: int) -> bool:
     """Whether an answer with this HTTP status is worth another try."""
     return status in RETRIED_STATUS or status >= 500
 
 
-def is_overflow(said: str) -> bool:
+def _is_overflow(said: str) -> bool:
     """Whether a refusal is about a conversation that no longer fits the model, in any provider's words."""
     return any(sign in said.lower() for sign in OVERFLOW_SIGNS)
 

@@ -17,6 +17,11 @@ _exit = os._exit
 _CONDITION = re.compile(r"\s*(?:,|\sif\s)\s*")
 
 
+def _split_condition(rest):
+    """A place or a name, and what follows it after a comma or `if`."""
+    return [*_CONDITION.split(rest, 1), ""][:2]
+
+
 class Commands(Inspection):
     """All commands. Those that let the program continue return True."""
 
@@ -50,6 +55,12 @@ class Commands(Inspection):
             raise CommandError("this is a post-mortem: the code here has ended; only c continues, to the next failure")
         return self.stop.frames[-1][0]
 
+    def _frame_to_leave(self):
+        """The frame that `next` and `return` are about: of one that has just returned, its caller."""
+        frame = self._moving()
+        returned = frame is not None and self.stop.reason == "return"
+        return caller_of(self.files, frame) if returned else frame
+
     def do_continue(self, rest):
         """Goes on to the next stop."""
         self.debugger.resume(None)
@@ -63,18 +74,12 @@ class Commands(Inspection):
 
     def do_next(self, rest):
         """Goes on to the next line of this frame, over calls."""
-        frame = self._moving()
-        if frame is not None and self.stop.reason == "return":
-            frame = caller_of(self.files, frame)
-        self.debugger.resume(Plan("next", frame))
+        self.debugger.resume(Plan("next", self._frame_to_leave()))
         return True
 
     def do_return(self, rest):
         """Goes on until this frame returns."""
-        frame = self._moving()
-        if frame is not None and self.stop.reason == "return":
-            frame = caller_of(self.files, frame)
-        self.debugger.resume(Plan("return", frame))
+        self.debugger.resume(Plan("return", self._frame_to_leave()))
         return True
 
     def do_until(self, rest):
@@ -113,7 +118,7 @@ class Commands(Inspection):
         if not rest:
             known = [str(each) for _, each in sorted(self.breakpoints.by_number.items())]
             return "\n".join(known) or "no breakpoints"
-        where, condition = [*_CONDITION.split(rest, 1), ""][:2]
+        where, condition = _split_condition(rest)
         if condition:
             check_expression(condition)
         path, line, function = self._find_place(where)
@@ -128,7 +133,7 @@ class Commands(Inspection):
 
     def do_log(self, rest):
         """`log FILE:LINE, EXPRESSION`: notes the value each time and does not stop."""
-        where, expression = [*_CONDITION.split(rest, 1), ""][:2]
+        where, expression = _split_condition(rest)
         if not expression:
             raise CommandError("give a place and an expression: log FILE:LINE, EXPRESSION")
         check_expression(expression, "expression")
@@ -138,7 +143,7 @@ class Commands(Inspection):
 
     def do_catch(self, rest):
         """`catch TYPE, CONDITION`: stops where such an exception is raised; `catch` alone, at any."""
-        name, condition = [*_CONDITION.split(rest, 1), ""][:2]
+        name, condition = _split_condition(rest)
         if not re.match(r"([^\W\d]\w*(\.[^\W\d]\w*)*|\*?)$", name):
             raise CommandError("give the name of an exception: catch KeyError")
         if condition:

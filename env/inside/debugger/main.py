@@ -28,11 +28,7 @@ breakpoints off until the next stop, or, if it sets no trace function and nothin
 a breakpoint is entered. Only one thread is stopped at a time, while the others run on; threads that were started while
 there was no breakpoint are never stopped. Forked children run free of the debugger.
 
-Time travel: `checkpoint NAME` forks; the parent waits as the checkpoint while the child runs on as the program.
-`restore NAME` ends the running process and forks the waiting one again, so that a session can return to a checkpoint
-any number of times, from any other. What is restored is the memory of the process. NOT covered: files and their
-offsets, sockets, child processes, other threads (a checkpoint is refused while there are any), the clock, and the
-process id, which changes.
+Time travel: `checkpoint NAME` and `restore NAME` keep the program in forks and go back to them; see `checkpoints`.
 """
 
 import os

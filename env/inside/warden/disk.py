@@ -4,7 +4,8 @@ import os
 import stat
 import time
 
-INTERVAL_S = 1.0
+from .system import DISK_INTERVAL_S
+
 # Looking takes at most this share of the time.
 SHARE = 0.05
 # Time stamps of files come from a clock that lags behind by up to a tick of the kernel.
@@ -35,7 +36,7 @@ class DiskWatch:
             return
         written = written_since(self._since, self._root) + deleted_but_open(self._root)
         took = self._clock() - began
-        self._next = began + took + max(INTERVAL_S, took * (1 / SHARE - 1))
+        self._next = began + took + max(DISK_INTERVAL_S, took * (1 / SHARE - 1))
         if written > self.limit:
             raise DiskFull("the sandbox wrote more than its {} MB of disk".format(self.limit >> 20))
 

@@ -130,4 +130,4 @@ def serve(source, sink, files):
     except (HostGone, OSError):
         pass
     finally:
-        warden.end()
+        warden.shutdown()

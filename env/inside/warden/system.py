@@ -11,8 +11,6 @@ import signal
 import termios
 import time
 
-from .disk import INTERVAL_S
-
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
@@ -20,6 +18,7 @@ CHUNK = 1 << 16
 CLOSED = -1
 GRACE_S = 5.0
 PAUSE_S = 0.005
+DISK_INTERVAL_S = 1.0
 KILLED = 128 + signal.SIGKILL
 
 
@@ -178,7 +177,9 @@ def wait_readable(readers, deadline, writers=(), watch=None):
     """
     while True:
         remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
-        pause = remaining if watch is None else min(INTERVAL_S, INTERVAL_S if remaining is None else remaining)
+        pause = (
+            remaining if watch is None else min(DISK_INTERVAL_S, DISK_INTERVAL_S if remaining is None else remaining)
+        )
         readable, writable, _ = select.select(readers, writers, [], pause)
         if readable or writable or pause == remaining:
             return readable + writable

@@ -226,17 +226,12 @@ class Warden:
             empty(folder)
 
     def shutdown(self):
-        """Ends the warden, after the answer. What is to be removed is gone by then, even if the host is killed now."""
-        self.end()
+        """Kills everything, the launcher too, and removes the folder that was made for this sandbox. Idempotent.
 
-    def end(self):
-        """Kills everything, the launcher too, and removes the folder that was made for this sandbox."""
+        All of that is done before the answer, even if the host is killed then.
+        """
         self.stop_all()
         self.programs.close()
-        self.dispose()
-
-    def dispose(self):
-        """Removes the folder that was made for this sandbox."""
         if self.disposable is not None:
             shutil.rmtree(self.disposable, ignore_errors=True)
             self.disposable = None

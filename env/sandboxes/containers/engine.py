@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import re
-import secrets
 import socket
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from gumshoe.errors import SandboxError
 __all__ = [
     "DOCKER",
     "ENGINES",
-    "LABEL",
     "PODMAN",
     "Engine",
     "connect",
@@ -41,13 +39,11 @@ __all__ = [
     "ulimits",
 ]
 
-LABEL = "gumshoe.run"
 HOST_LABEL = "gumshoe.host"
 PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120
 OPEN_FILES, PROCESSES = 4096, 16384
 NO_IMAGE = re.compile(r"no such image|image not known", re.IGNORECASE)
-RUN_ID = secrets.token_hex(8)
 
 
 @dataclass(frozen=True)
@@ -199,8 +195,8 @@ def ulimits(engine: Engine) -> list[Ulimit]:
 
 
 def labels() -> dict[str, str]:
-    """The labels of every container that this process makes: its run, its machine, its process."""
-    return {LABEL: RUN_ID, HOST_LABEL: _host(), PROCESS_LABEL: identity(os.getpid())}
+    """The labels of every container that this process makes: its machine and its process."""
+    return {HOST_LABEL: _host(), PROCESS_LABEL: identity(os.getpid())}
 
 
 def reap_orphans(engine: Engine = DOCKER) -> list[str]:

@@ -135,7 +135,7 @@ class CommandSolver:
             "output": ran.output,
             "trajectory": "" if trajectory is None else trajectory.id,
             "steps": None if trajectory is None else len(trajectory.steps),
-            "tokens": endpoint.usage.prompt_tokens + endpoint.usage.completion_tokens,
+            "tokens": endpoint.usage.tokens,
             "cost_usd": None if trajectory is None else trajectory.usage.cost_usd,
             "seconds": round(ran.seconds, 3),
         }

@@ -110,6 +110,11 @@ class Usage(Record):
     cost_usd: float | None = Field(default=None, ge=0)
     duration_s: float = Field(default=0.0, ge=0)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and completions together."""
+        return self.prompt_tokens + self.completion_tokens
+
     def __add__(self, other: Usage) -> Usage:
         """The sum; the cost is known where either side knows it."""
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
