@@ -124,10 +124,14 @@ class ComparisonSite:
     Args:
         start, end: offsets of the statement or expression.
         inserts: offset, and the text for each of KEPT, OTHER and WRONG, in the order in which they stand.
+
+    Attributes:
+        always_runs: whether the test cannot pass without it.
     """
 
     def __init__(self, start, end, inserts):
         self.start, self.end, self._inserts = start, end, inserts
+        self.always_runs = False
 
     def changes(self, kind, label):
         """The changes for a test that is kept in one variant and is of a kind in the other."""
@@ -139,27 +143,46 @@ def comparisons(source, function, chance):
     if function is None or not hasattr(function, "end_lineno"):
         return []
     found = []
+    certain = _certain_statements(function)
     for node in inside(function):
+        known = len(found)
         if isinstance(node, ast.Assert):
             for each in node.test.values if _is_and(node.test) else [node.test]:
                 if isinstance(each, ast.Compare) and len(each.ops) == 1 and isinstance(each.ops[0], _OPERATORS):
-                    found.append(_in_assert(source, each, chance))
+                    found.append(_in_assert(source, node, each, chance))
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
             name = getattr(node.value.func, "attr", getattr(node.value.func, "id", ""))
             plain = len(node.value.args) > 1 and not any(isinstance(each, ast.Starred) for each in node.value.args[:2])
             if plain and _EQUAL.fullmatch(name) and not _NEGATIVE.search(name):
                 found.append(_in_call(source, node.value, name, chance))
+        for site in found[known:]:
+            site.always_runs = node in certain
     return sorted(found, key=lambda each: each.start)
 
 
-def _in_assert(source, node, chance):
+def _certain_statements(function):
+    """The statements that run whenever the function ends well. Those in handlers, branches, loops and contexts, which
+    may swallow what is raised before them, need not run, and neither need those after a possible return.
+    """
+    found = []
+    for statement in function.body:
+        if any(isinstance(each, ast.Return) for each in ast.walk(statement)):
+            break
+        found.append(statement)
+    return found
+
+
+def _in_assert(source, statement, node, chance):
     start, end = source.span(node)
+    # A failed assertion is reported at the first line of the statement, so that line belongs to the site, too.
+    first = source.span(statement)[0]
     right = node.comparators[0]
     left_is_literal = _is_literal(node.left) and not _is_literal(right)
     operand = node.left if left_is_literal or isinstance(node.ops[0], ast.In) else right
     no, yes = (") == ({})".format(text) for text in _order(chance))
     before, after = _either(source, operand, chance)
-    return ComparisonSite(start, end, [(start, start, ["(not "] * 3), before, after, (end, end, [no, yes, no])])
+    opened = (start, start, ["(not "] * 3)
+    return ComparisonSite(start, end, [(first, first, [""] * 3), opened, before, after, (end, end, [no, yes, no])])
 
 
 def _in_call(source, node, name, chance):

@@ -114,7 +114,8 @@ class Rewriting:
         wrong, false_in = None, 1
         if self._request["draw"]:
             false_in = self._false_in.get(file.path, self._chance.randrange(2))
-            wrong = self._chance.choice([None, self._chance.choice(chosen)]) if chosen else None
+            certain = [site for site in chosen if site.always_runs]
+            wrong = self._chance.choice([None, self._chance.choice(certain)]) if certain else None
         changes = _changes(name, chosen, ends, wrong)
         if function is None:
             changes += [each for site in script_exits(file, file.tree) for each in site.changes(WRONG, None)]

@@ -68,6 +68,15 @@ for name, case in CASES.items():
 """
 PYTEST_FORMS: Final = {
     "function": (TEST + "def test_total():\n    assert total([2, 3]) == 5\n", "test_total"),
+    "several lines": (
+        TEST + "def test_total():\n    assert (\n        total([2, 3])\n        == 5\n    )\n",
+        "test_total",
+    ),
+    "comparison that does not run": (
+        TEST + "def test_total():\n    try:\n        assert total([2, 3]) == 5\n    except ZeroDivisionError:\n"
+        "        assert total([]) == 0\n",
+        "test_total",
+    ),
     "class": (
         TEST + "class TestTotal:\n    def test_total(self):\n        assert total([2, 3]) == 5\n",
         "TestTotal::test_total",
