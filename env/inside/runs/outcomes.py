@@ -85,11 +85,13 @@ class Outcomes:
     def pytest_runtest_logreport(self, report):
         """Takes in one phase (setup, call, teardown) of a test."""
         outcome = phase_outcome(report)
-        if outcome == "rerun":  # by pytest-rerunfailures: the next attempt counts
-            for known in (self._results, self._messages, self._frames):
-                known.pop(report.nodeid, None)
+        known = self._results.get(report.nodeid) if report.when != "setup" else None
+        if "rerun" in (outcome, known):  # pytest-rerunfailures: the last attempt counts
+            self._results[report.nodeid] = "rerun"
+            self._messages.pop(report.nodeid, None)
+            self._frames.pop(report.nodeid, None)
             return
-        self._results[report.nodeid] = worse_outcome(self._results.get(report.nodeid), outcome)
+        self._results[report.nodeid] = worse_outcome(known, outcome)
         if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
             self._messages[report.nodeid] = plain_message(report)
         if report.when == "teardown":

@@ -152,3 +152,35 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
     assert " at 0x" not in found["test_long.py::test_object"][1]
     assert not re.search("[0-9a-f]{8}", found["test_long.py::test_shortened"][1])
     assert "Loud" in found["test_long.py::test_loud"][1]
+
+
+def test_of_a_test_that_is_run_again_the_last_attempt_counts(python: str, tmp_path: Path) -> None:
+    """As pytest-rerunfailures runs it."""
+    (tmp_path / "conftest.py").write_text(
+        dedent("""\
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            for attempt in range(3):
+                reports = runtestprotocol(item, nextitem=nextitem, log=False)
+                for report in reports:
+                    if report.failed and attempt < 2:
+                        report.outcome = "rerun"
+                    item.ihook.pytest_runtest_logreport(report=report)
+                if not any(report.outcome == "rerun" for report in reports):
+                    break
+                item._initrequest()
+            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+            return True
+        """)
+    )
+    flaky = "RUNS = []\n\ndef test_flaky():\n    RUNS.append(1)\n    assert len(RUNS) > 1\n"
+    (tmp_path / "test_again.py").write_text(f"{flaky}\ndef test_bad():\n    assert 0\n")
+    found = outcomes(python, tmp_path)
+    assert {test: outcome for test, (outcome, *_) in found.items()} == {
+        "test_again.py::test_flaky": "passed",
+        "test_again.py::test_bad": "failed",
+    }
+    lines = [json.loads(line) for line in (tmp_path / "outcomes.jsonl").read_text().splitlines()]
+    assert [line["outcome"] for line in lines] == ["not_run", "not_run", "crashed", "passed", "crashed", "failed"]
