@@ -11,7 +11,7 @@ import signal
 import pytest
 
 from ..runs.forks import answer_of
-from ..runs.pytest_hooks import Collected, InChild
+from ..runs.outcomes import Collected, InChild
 from .recorder import LineRecorder, OutcomeRecorder, write_answer
 
 

@@ -1,8 +1,7 @@
-"""Hooks into test runners that have no plugins: unittest and sympy's own (`bin/test`). Also those that pytest needs.
+"""Hooks into test runners: who listens to them, and how unittest and sympy's own runner (`bin/test`) are made to tell.
 
 Standard library only, Python 3.6 to 3.14. A runner is wrapped once the program has imported it, so nothing is imported
-that the program would not import itself. For pytest there are plugins: `debugger.hooks`, `runs.outcomes` and
-`runs.pytest_hooks`.
+that the program would not import itself. For pytest there are plugins: `debugger.hooks` and `runs.outcomes`.
 """
 
 import functools
@@ -32,6 +31,8 @@ _SYMPY = {
     "test_xpass": "xpassed",
 }
 _SYMPY_MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")
+UNITTEST_REPORTS = ("safe_repr", "_common_shorten_repr")
+"""Functions that build the messages of failed assertions, by their names in the module `unittest.case`."""
 
 
 class Listener:
@@ -57,6 +58,59 @@ class Listener:
         """A test is over, with its tear-down."""
 
 
+class Observer(Listener):
+    """Watches tests while they run. What runs between tests, such as the set-up of a class, belongs to no test.
+
+    Subclasses have `start_test` and `end_test` in the place of `begin` and `end`, and learn more: when the test's code
+    pauses, and whether the test has failed.
+    """
+
+    def start_test(self, test):
+        """A test begins; its set-up follows."""
+
+    def run(self):
+        """The test's own code follows, or its tear-down. Only pytest tells."""
+
+    def pause(self, error):
+        """A phase is over; `error` is its exception, or None. What follows is not part of the test."""
+
+    def report(self):
+        """An assertion has failed: its message is about to be built."""
+
+    def end_test(self, failed):
+        """The test is over; None means that it was skipped or was expected to fail."""
+
+    def finish(self):
+        """All tests are over. Only pytest tells."""
+
+    _failed = False
+
+    def begin(self, test):
+        """A test begins."""
+        self._failed = False
+        self.start_test(test)
+
+    def add(self, test, outcome, error=None, case=None):
+        """A test has an outcome, which may be one of several."""
+        if error is not None:
+            self.pause(error[1])
+        if outcome in FAILED:
+            self._failed = True
+        elif outcome in _LEFT_OUT:
+            self._failed = self._failed or None
+
+    def end(self, test):
+        """A test is over."""
+        self.pause(None)
+        self.end_test(self._failed)
+
+
+def observe(observer):
+    """Has unittest and sympy's runner tell an observer."""
+    listen(observer)
+    after_import("unittest.case", lambda module: tell_of_reports(module, UNITTEST_REPORTS, observer))
+
+
 def listen(listener):
     """Has unittest and sympy's runner tell a listener of their tests."""
     after_import("unittest.result", lambda module: _wrap_unittest(module.TestResult, listener))
@@ -64,16 +118,10 @@ def listen(listener):
         after_import(name, lambda module: _wrap_sympy(getattr(module, "PyTestReporter", None), listener))
 
 
-def counts_as(outcome, failed):
-    """Whether a test has failed, after one more outcome: True, False, or None if it counts for neither.
-
-    Args:
-        outcome: the outcome.
-        failed: whether it had failed before.
-    """
-    if outcome in FAILED:
-        return True
-    return (failed or None) if outcome in _LEFT_OUT else failed
+def tell_of_reports(module, names, observer):
+    """Makes a module's functions that build the messages of failed assertions tell an observer first."""
+    for name in names:
+        _call_before(module, name, lambda *_: observer.report())
 
 
 # - wrapping
@@ -128,31 +176,31 @@ def _wrap_sympy(reporter, listener):
         _call_before(reporter, method, functools.partial(add, outcome))
 
 
-def _call_before(kind, name, function):
-    """Makes a method of a class, if it has one of that name, call a function with its arguments first."""
-    method = getattr(kind, name, None)
-    if method is not None:
+def _call_before(owner, name, function):
+    """Makes a method of a class, or a function of a module, call another function with its arguments first."""
+    original = getattr(owner, name, None)
+    if original is not None:
 
-        @functools.wraps(method)
+        @functools.wraps(original)
         def wrapped(*arguments, **options):
             function(*arguments)
-            return method(*arguments, **options)
+            return original(*arguments, **options)
 
-        setattr(kind, name, wrapped)
+        setattr(owner, name, wrapped)
 
 
-def _call_after(kind, name, function):
-    """The same, but the function is called when the method has returned."""
-    method = getattr(kind, name, None)
-    if method is not None:
+def _call_after(owner, name, function):
+    """The same, but the other function is called afterward."""
+    original = getattr(owner, name, None)
+    if original is not None:
 
-        @functools.wraps(method)
+        @functools.wraps(original)
         def wrapped(*arguments, **options):
-            value = method(*arguments, **options)
+            value = original(*arguments, **options)
             function(*arguments)
             return value
 
-        setattr(kind, name, wrapped)
+        setattr(owner, name, wrapped)
 
 
 def _name_of(case):

@@ -11,11 +11,11 @@
 
 Four questions have one answer each:
 
-- *How does it know which test runs?* An observer (`observers.Observer`) is told: by `pytest_hooks` with pytest, by
-  `programs.runner_hooks` with unittest and sympy's runner.
+- *How does it know which test runs?* An observer is told: with pytest by a plugin (`outcomes.observe_pytest`), with
+  unittest and sympy's runner by `programs.runner_hooks`.
 - *How does it watch?* `watching` sets up `sys.monitoring` or `sys.settrace`. There are three kinds of watchers, since
-  each can leave out something else: `lines` pays for a line once per test, `call` for all lines of one function, and
-  `probes` are breakpoints of the debugger, so that their expressions mean what they mean there.
+  each can leave out something else: `lines` pays for a line once per test; `watch_function` for all lines of one
+  function; `probes` are breakpoints of the debugger, so that their expressions mean what they mean there.
 - *How does it change code?* If modules are loaded, `patches` gives existing functions their new code; if not,
   `debugger.source.load_from` has them loaded from other code.
 - *In which process?* `trace` runs the program in a fork that can be stopped; the docstrings of `whatif` and `bugs` have

@@ -1,20 +1,13 @@
-"""One recorded call of a function: how it is watched, and how the values in it are described.
-
-Standard library only, Python 3.6 to 3.14. From Python 3.12 on, other functions cost nothing after their first call.
-Before, each call of another function costs one call.
-"""
+"""One recorded call of a function, and how values in it are described. Standard library only, Python 3.6 to 3.14."""
 
 import collections
 import os
 import signal
-import sys
 import threading
 import time
 
 from ..debugger.language import attributes_of, describe_exception, short_repr
-from ..debugger.stops import is_pause, is_raising
 from ..programs.project import project_path
-from .watching import MonitoringTool, YieldingTrace, newest
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
@@ -24,8 +17,6 @@ TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 AGAIN_S = 0.05
 """How soon an object is interrupted again if its own code has caught the interruption."""
 _get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
-_current_frame = vars(sys)["_getframe"]
-_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -195,119 +186,3 @@ def describe_error(error):
         return describe_exception(type(error), error)
     except BaseException:  # the exception's own code may raise anything
         return type(error).__name__
-
-
-class Tracing:
-    """Watches with `sys.settrace`; a tracer that was set before is restored."""
-
-    def __init__(self, recorder):
-        self._recorder = recorder
-        self._raising = {}
-        self._trace = YieldingTrace()
-
-    def start(self):
-        """Begins to receive events."""
-        self._trace.start(self._on_call)
-
-    def stop(self):
-        """Gives tracing back to whoever had it."""
-        self._raising = {}
-        self._trace.stop()
-
-    def _on_call(self, frame, event, arg):
-        recorder = self._recorder
-        if not recorder.wants(frame.f_code):
-            return None
-        if id(frame) not in recorder.active or not _resumes(frame):
-            recorder.called(frame)
-        return self._on_event
-
-    def _on_event(self, frame, event, arg):
-        recorder, key = self._recorder, id(frame)
-        if event == "line":
-            if key in self._raising:
-                self._raising[key] = self._raising[key][0], frame.f_lineno
-            recorder.line(frame)
-        elif event == "exception":
-            kind, value, trace = arg
-            if trace is not None or not issubclass(kind, _END_OF_ITERATION):
-                error = value if isinstance(value, BaseException) else kind(value)
-                self._raising[key] = error, None
-                recorder.raised(frame, error)
-        elif event == "return":
-            error, line = self._raising.pop(key, (None, None))
-            if error is not None and arg is None and is_raising(frame, line):
-                recorder.unwound(frame, error)
-            elif is_pause(frame):
-                recorder.yielded(frame, arg)
-            else:
-                recorder.returned(frame, arg)
-        return self._on_event
-
-
-def _resumes(frame):
-    """Whether the call event of a known frame is that of a generator resuming."""
-    return bool(frame.f_code.co_flags & 0x2A0)
-
-
-class Monitoring:
-    """Watches with `sys.monitoring`. Raises ValueError where other tools hold all of its tool IDs."""
-
-    def __init__(self, recorder):
-        self._recorder = recorder
-        self._busy = set()
-        self._tool = MonitoringTool(
-            PY_START=self._on_start,
-            LINE=self._on_line,
-            PY_RETURN=self._on_return,
-            PY_YIELD=self._on_yield,
-            RAISE=self._on_raise,
-            PY_UNWIND=self._on_unwind,
-        )
-
-    def start(self):
-        """Begins to receive events."""
-        self._tool.watch("PY_START", "RAISE", "PY_UNWIND")
-
-    def stop(self):
-        """Stops receiving events."""
-        self._tool.watch()
-
-    def _tell(self, method, *arguments):
-        """Calls a method of the recorder, and hides whatever that call sets off."""
-        thread = _get_ident()
-        if thread not in self._busy:
-            self._busy.add(thread)
-            try:
-                method(*arguments)
-            finally:
-                self._busy.discard(thread)
-
-    def _on_start(self, code, offset):
-        if not self._recorder.wants(code):
-            return self._tool.disable
-        self._tool.watch_code(code, "LINE", "PY_RETURN", "PY_YIELD")
-        self._tell(self._recorder.called, _current_frame(1))
-        return None
-
-    def _on_line(self, code, line):
-        self._tell(self._recorder.line, _current_frame(1))
-
-    def _on_return(self, code, offset, value):
-        self._tell(self._recorder.returned, _current_frame(1), value)
-
-    def _on_yield(self, code, offset, value):
-        self._tell(self._recorder.yielded, _current_frame(1), value)
-
-    def _on_raise(self, code, offset, error):
-        if self._recorder.wants(code):
-            self._tell(self._recorder.raised, _current_frame(1), error)
-
-    def _on_unwind(self, code, offset, error):
-        if self._recorder.wants(code):
-            self._tell(self._recorder.unwound, _current_frame(1), error)
-
-
-def watch(recorder):
-    """The best watcher that this interpreter supports."""
-    return newest(Monitoring, Tracing, recorder)

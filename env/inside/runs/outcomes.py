@@ -1,15 +1,18 @@
-"""A pytest plugin that writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
+"""Pytest plugins. The module itself writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
 
 Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It appends one JSON line per finished test,
 `{"id", "outcome", "message", "frames"}`, to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable.
-Each line is written at once, so that what is known survives when the run is killed. Where GUMSHOE_ONLY names a file
+Each line is written at once, so that what is known survives when the run is killed. If GUMSHOE_ONLY names a file
 with a JSON list of test ids, only these tests are run, and only their files are collected. pytest does not stop at a
 failure, whatever its options say.
 
-`outcome` is passed, failed, error, skipped, xfailed or xpassed. Until it is known, the line of a
-test says what would be true if the process ended now: not_run once it is collected, crashed while it runs. `message`
-holds the exception, `frames` the project frames it went through, the test's own and the innermost ones: `{"path",
-"line", "function", "code"}`.
+`outcome` is passed, failed, error, skipped, xfailed or xpassed. Until it is known, the line of a test says what would
+be true if the process ended now: not_run once it is collected, crashed while it runs. `message` holds the exception,
+`frames` the project frames it went through, the test's own and the innermost ones: `{"path", "line", "function",
+"code"}`.
+
+Other plugins are registered by those who need them: `observe_pytest` has pytest tell an observer of its tests,
+`Collected` hands over what was collected in the place of running it.
 """
 
 import contextlib
@@ -24,6 +27,7 @@ import traceback
 import pytest
 
 from ..programs.project import project_frames
+from ..programs.runner_hooks import UNITTEST_REPORTS, tell_of_reports
 
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
@@ -36,6 +40,10 @@ _IN_PROCESS = {"dist": "no", "tx": [], "numprocesses": 0, "forked": False}
 ENDING_S = 2.0
 _WAITING = ("_shutdown", "_python_exit")
 """The functions in which a process waits at its end for the threads that are left."""
+_REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
+
+plugin = None
+"""One more plugin to be registered with this module; set by the code that runs pytest in this process."""
 
 
 class Outcomes:
@@ -240,9 +248,99 @@ def _is_waiting(frame):
     return frame is not None
 
 
+class _PytestHooks:
+    """A pytest plugin that tells an observer."""
+
+    def __init__(self, observer):
+        self.observer = observer
+        self.is_running = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item, nextitem):
+        """Around a whole test."""
+        self.observer.begin(item.nodeid)
+        try:
+            yield
+        finally:
+            self.observer.end(item.nodeid)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item):
+        """Around a test's own code, when its set-up is done."""
+        yield from self._run()
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item, nextitem):
+        """Around its tear-down."""
+        yield from self._run()
+
+    def _run(self):
+        self.observer.run()
+        self.is_running = True
+        yield
+        self.is_running = False
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        """After each phase and each subtest, before anything looks at its result."""
+        kept = getattr(item, "_excinfo", None)  # what unittest caught, as pytest keeps it until the report is made
+        error = call.excinfo or (kept[0] if kept else None)
+        self.observer.pause(error.value if error is not None else None)
+        yield
+        if self.is_running:
+            self.observer.run()
+
+    def pytest_runtest_logreport(self, report):
+        """A phase of the test has its report."""
+        self.observer.add(report.nodeid, phase_outcome(report))
+
+    def pytest_collection_finish(self):
+        """All test modules have been imported, and with them unittest, if they need it."""
+        tell_of_reports(sys.modules.get("unittest.case"), UNITTEST_REPORTS, self.observer)
+
+    def pytest_sessionfinish(self):
+        """All tests are over."""
+        self.observer.finish()
+
+
+def observe_pytest(config, observer):
+    """Has a pytest run, whose tests run in this process, tell the observer."""
+    config.pluginmanager.register(_PytestHooks(observer), "gumshoe_observer")
+    tell_of_reports(sys.modules.get("_pytest.assertion.rewrite"), _REPORTS, observer)
+
+
+class InChild(BaseException):
+    """Unwinds a fresh fork back into pytest, which then goes on in it."""
+
+
+class Collected:
+    """A pytest plugin that does something else where pytest would run the tests that it has collected.
+
+    Importing a project and collecting its tests takes far longer than one test: here that is done once for many forks.
+
+    Args:
+        work: called with the session in place of the loop over its tests. In a fork that it starts, it raises InChild
+            for the tests to be run.
+    """
+
+    def __init__(self, work):
+        self.work = work
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session):
+        """Takes the place of the loop over the tests; in a fork, the loop follows."""
+        try:
+            self.work(session)
+        except InChild:
+            return None
+        return True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
-    """Registers the plugin where it is wanted, and has all tests run in this process."""
+    """Registers what is wanted, and has all tests run in this process."""
+    if plugin is not None:
+        config.pluginmanager.register(plugin, "gumshoe_plugin")
     for name, value in _IN_PROCESS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)

@@ -29,8 +29,8 @@ import time
 
 from ..programs.program import STARTER, NullObserver, read_request, run_program
 from ..programs.project import holds_tests, project_path
+from ..programs.runner_hooks import Observer, observe
 from .lines import make_follower
-from .observers import Observer, observe
 
 _current_frames = vars(sys)["_current_frames"]
 WRITE_EVERY_S = 1.0
@@ -60,7 +60,7 @@ class SpectrumObserver(Observer):
         """Whether a test has run."""
         return any(self._tests.values())
 
-    def begin(self, test):
+    def start_test(self, test):
         """A test begins."""
         if not self._watched:
             self._watched = True
@@ -85,7 +85,7 @@ class SpectrumObserver(Observer):
         """An assertion has failed: its message is being built, and nothing that follows is counted."""
         self._follower.on = False
 
-    def end(self, failed):
+    def end_test(self, failed):
         """The test ends: its lines count as those of a failed or a passed test, or not at all."""
         self._follower.stop()
         self._began = None
@@ -183,7 +183,7 @@ def pytest_configure(config):
     """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
     path = os.environ.get("GUMSHOE_LINES")
     if path:
-        from .pytest_hooks import observe_pytest
+        from .outcomes import observe_pytest  # which needs pytest
 
         observe_pytest(config, SpectrumObserver(path, os.getcwd()))
 

@@ -30,10 +30,10 @@ import time
 
 from ..programs.program import NullObserver, is_pytest, read_request, run_program
 from ..programs.project import project_path
-from ..programs.runner_hooks import announce_plugin, withdraw_plugin
-from .call import PLAIN, Call, Describer, describe_error, variables_of, watch
+from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
+from .call import PLAIN, Call, Describer, describe_error, variables_of
 from .forks import start_fork
-from .observers import Observer, observe
+from .watching import END_OF_ITERATION, watch_function
 
 _getpid = os.getpid
 GRACE_S = 1.0
@@ -46,7 +46,6 @@ TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
 PASSING_CALLS, ALL_CALLS = 400, 1000
 YIELDS = 20
 CALLER_DEPTH = 60
-_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _COROUTINE = 0x80 | 0x200
 
 
@@ -75,11 +74,11 @@ class CallRecorder(Observer):
         self._finished = False
         self._passing = set()
         self._over = False
-        self.begin(first)
+        self.start_test(first)
 
     # - tests
 
-    def begin(self, test):
+    def start_test(self, test):
         """A test begins."""
         self.test = test
         self.number = self.lines = self.size = 0
@@ -106,7 +105,7 @@ class CallRecorder(Observer):
         """An assertion has failed: its message is being built, and nothing that follows counts."""
         self.on = False
 
-    def end(self, failed):
+    def end_test(self, failed):
         """The test is over."""
         self.on = False
         if self.watching is not None:
@@ -265,7 +264,7 @@ class CallRecorder(Observer):
             return
         self._look(frame, call, step[1])
         if call.error_seen is not None:
-            if not isinstance(call.error_seen, _END_OF_ITERATION):
+            if not isinstance(call.error_seen, END_OF_ITERATION):
                 step[2] = describe_error(call.error_seen)
             call.error_seen = None
 
@@ -305,7 +304,7 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Has pytest tell the recorder about its tests."""
     if recorder is not None:
-        from .pytest_hooks import observe_pytest
+        from .outcomes import observe_pytest  # which needs pytest
 
         observe_pytest(config, recorder)
 
@@ -315,8 +314,8 @@ def pytest_collectreport(report):
     if recorder is not None:
         if report.failed:
             recorder.test = report.nodeid or "collection"
-            recorder.end(True)
-        recorder.begin("collection")
+            recorder.end_test(True)
+        recorder.start_test("collection")
 
 
 def _child(program, request):
@@ -333,14 +332,14 @@ def _child(program, request):
     announce_plugin(__name__)
     if not is_pytest(program):
         observe(recorder)
-    recorder.watching = watch(recorder)
+    recorder.watching = watch_function(recorder)
     recorder.watching.start()
     code = 1
     try:
         code = run_program(program, NullObserver)
     finally:
         if not is_pytest(program) and not any(recorder.tests.values()):
-            recorder.end(code != 0)
+            recorder.end_test(code != 0)
         recorder.finish()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

@@ -1,11 +1,17 @@
 """How programs are watched: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before. Standard library only.
 
-Both see the thread that starts watching and those that it starts meanwhile, but no child processes.
+Both see the thread that starts watching and those that it starts meanwhile, but no child processes. `watch_function`
+watches the calls of one function; `lines` has watchers of its own, which can leave out more.
 """
 
 import sys
 import threading
 
+from ..debugger.stops import is_pause, is_raising
+
+_current_frame = vars(sys)["_getframe"]
+_get_ident = threading.get_ident
+END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _gettrace, _settrace = sys.gettrace, sys.settrace
 
 
@@ -83,3 +89,123 @@ def newest(monitoring, tracing, *arguments):
         except ValueError:
             pass
     return tracing(*arguments)
+
+
+class FunctionTracing:
+    """Watches one function with `sys.settrace`: each call of another one costs a little, too."""
+
+    def __init__(self, recorder):
+        self._recorder = recorder
+        self._raising = {}
+        self._trace = YieldingTrace()
+
+    def start(self):
+        """Begins to receive events."""
+        self._trace.start(self._on_call)
+
+    def stop(self):
+        """Gives tracing back to whoever had it."""
+        self._raising = {}
+        self._trace.stop()
+
+    def _on_call(self, frame, event, arg):
+        recorder = self._recorder
+        if not recorder.wants(frame.f_code):
+            return None
+        if id(frame) not in recorder.active or not _resumes(frame):
+            recorder.called(frame)
+        return self._on_event
+
+    def _on_event(self, frame, event, arg):
+        recorder, key = self._recorder, id(frame)
+        if event == "line":
+            if key in self._raising:
+                self._raising[key] = self._raising[key][0], frame.f_lineno
+            recorder.line(frame)
+        elif event == "exception":
+            kind, value, trace = arg
+            if trace is not None or not issubclass(kind, END_OF_ITERATION):
+                error = value if isinstance(value, BaseException) else kind(value)
+                self._raising[key] = error, None
+                recorder.raised(frame, error)
+        elif event == "return":
+            error, line = self._raising.pop(key, (None, None))
+            if error is not None and arg is None and is_raising(frame, line):
+                recorder.unwound(frame, error)
+            elif is_pause(frame):
+                recorder.yielded(frame, arg)
+            else:
+                recorder.returned(frame, arg)
+        return self._on_event
+
+
+def _resumes(frame):
+    """Whether the call event of a known frame is that of a generator resuming."""
+    return bool(frame.f_code.co_flags & 0x2A0)
+
+
+class FunctionMonitoring:
+    """Watches one function with `sys.monitoring`: others cost nothing after their first call."""
+
+    def __init__(self, recorder):
+        self._recorder = recorder
+        self._busy = set()
+        self._tool = MonitoringTool(
+            PY_START=self._on_start,
+            LINE=self._on_line,
+            PY_RETURN=self._on_return,
+            PY_YIELD=self._on_yield,
+            RAISE=self._on_raise,
+            PY_UNWIND=self._on_unwind,
+        )
+
+    def start(self):
+        """Begins to receive events."""
+        self._tool.watch("PY_START", "RAISE", "PY_UNWIND")
+
+    def stop(self):
+        """Stops receiving events."""
+        self._tool.watch()
+
+    def _tell(self, method, *arguments):
+        """Calls a method of the recorder, and hides whatever that call sets off."""
+        thread = _get_ident()
+        if thread not in self._busy:
+            self._busy.add(thread)
+            try:
+                method(*arguments)
+            finally:
+                self._busy.discard(thread)
+
+    def _on_start(self, code, offset):
+        if not self._recorder.wants(code):
+            return self._tool.disable
+        self._tool.watch_code(code, "LINE", "PY_RETURN", "PY_YIELD")
+        self._tell(self._recorder.called, _current_frame(1))
+        return None
+
+    def _on_line(self, code, line):
+        self._tell(self._recorder.line, _current_frame(1))
+
+    def _on_return(self, code, offset, value):
+        self._tell(self._recorder.returned, _current_frame(1), value)
+
+    def _on_yield(self, code, offset, value):
+        self._tell(self._recorder.yielded, _current_frame(1), value)
+
+    def _on_raise(self, code, offset, error):
+        if self._recorder.wants(code):
+            self._tell(self._recorder.raised, _current_frame(1), error)
+
+    def _on_unwind(self, code, offset, error):
+        if self._recorder.wants(code):
+            self._tell(self._recorder.unwound, _current_frame(1), error)
+
+
+def watch_function(recorder):
+    """What watches the calls of a function, for a recorder.
+
+    Whether a code object is the function's, `recorder.wants(code)` says; its `called`, `line`, `yielded`, `raised`,
+    `returned` and `unwound` take the frame of a call, and what is returned, yielded or raised.
+    """
+    return newest(FunctionMonitoring, FunctionTracing, recorder)

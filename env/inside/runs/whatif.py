@@ -183,16 +183,15 @@ class ChangedRuns:
             json.dump(sorted(self._failing), file)
 
         def collect(writer):
-            from . import pytest_hooks  # which needs pytest
+            from . import outcomes  # which needs pytest
 
             def work(session):
-                answers = self._run_collected(session, changes, pytest_hooks.InChild)
+                answers = self._run_collected(session, changes, outcomes.InChild)
                 with open(writer, "w") as file:
                     json.dump(answers, file)
 
             os.environ["GUMSHOE_ONLY"] = only
-            os.environ["PYTEST_ADDOPTS"] += " -p {}.pytest_hooks".format(__package__)
-            pytest_hooks.plugin = pytest_hooks.Collected(work)
+            outcomes.plugin = outcomes.Collected(work)
             self._run_program(os.path.join(self._folder, "collected.jsonl"))
 
         answers = answer_of(collect, self._end - time.time())
