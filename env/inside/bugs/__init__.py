@@ -1,13 +1,14 @@
 """The maker of bugs: tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
 
-    verifier            the program; it has pytest loaded and what the project imports from outside, but not the project
-    |- ProjectSuite.run        imports the project as it is now, collects and runs its tests: twice for the baseline,
-    |                          and twice for each variant that changes what runs at the import
-    `- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
-       `- run           gives changed functions their new code, then runs some of the tests: up to three times a variant
+    verifier                   the program; it has loaded pytest, and what the project imports from outside
+    |- ProjectSuite.run        imports the clean project, collects and runs its tests: twice, for the baseline
+    |- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
+    |  `- run                  gives changed functions their new code, then runs some tests: up to three times a variant
+    `- ProjectSuite.collected  imports a variant that changes what runs at the import, and collects its tests
+       `- run                  runs some of the tests: up to twice
 
-    trials              the program; it writes a variant into the project's files
-    `- run_pytest       imports the project as it is now and runs its tests
+    trials                     the program; it writes a variant into the project's files
+    `- run_pytest              imports the project as it is now and runs its tests
 
 Each hangs from the process that it is a fork of. One that has run tests writes what `OutcomeRecorder` has seen, as
 JSON, into a pipe to its parent, and ends (`runs.forks.answer_of`); one that takes too long is killed, with all that it

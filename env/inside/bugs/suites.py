@@ -59,14 +59,18 @@ class ProjectSuite:
 
         return run_pytest(project.arguments + tests, plugins, factor * project.wall_s)
 
-    def collected(self, work, wall_s):
-        """Collects the clean project in a fork. Returns what `work(run)` makes of it there, or a `status`.
+    def collected(self, work, wall_s, is_clean=True):
+        """Collects the project as it is now, in a fork. Returns what `work(run)` makes of it there, a `status`
+        if it does not come to that, or what was seen if the project cannot be collected.
 
         `run(tests, prepare=None, cpu_s=None, wall_s=None)` is for `work`: it calls `prepare()` and runs some of the
-        collected tests, all if there are none, in a fork of that fork, and returns what was seen.
+        collected tests, all if there are none, in a fork of that fork, and returns what was seen. What is imported of a
+        project that is not clean is limited as its tests are.
         """
 
         def plugins(writer):
+            if not is_clean:
+                limit_fork(self.project, self.project.cpu_s)
             recorder = self._recorder(writer)
             return [recorder, _CollectedSuite(self.project, recorder, work)]
 

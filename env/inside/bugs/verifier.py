@@ -195,18 +195,23 @@ def judge_imported(candidate, project, suite, covered):
     twice.
     """
 
-    def run_changed(chosen):
+    def work(run):
+        first = run(tests if are_few else [])
+        if verdict_of(first) != "killed":
+            return {"runs": [first]}
         project.reset_and_write(candidate["files"])
-        return suite.run(chosen)
+        return {"runs": [first, run([] if are_few else sorted(first["failures"]))]}
 
     tests = covering_tests(covered["lines"], candidate["lines"])
     if not tests:
         return {"status": "uncovered"}
     are_few = "" not in tests and len(tests) < FEW * len(covered["tests"])
-    first = run_changed(tests if are_few else [])
-    if verdict_of(first) != "killed":
+    project.reset_and_write(candidate["files"])
+    seen = suite.collected(work, 3 * project.wall_s, is_clean=False)
+    first, *rest = seen.get("runs", [seen])
+    if not rest:
         return {"status": verdict_of(first)}
-    second = run_changed([] if are_few else sorted(first["failures"]))
+    second = rest[0]
     if verdict_of(second) != "killed":
         return without_second(second)
     part, whole = (first, second) if are_few else (second, first)
