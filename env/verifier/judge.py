@@ -149,29 +149,47 @@ class _Comparison(NamedTuple):
     Attributes:
         test: its name.
         failed_in: the variants in which it must pass and does not.
+        fails_by_itself_in: those of them in which no false test is the reason, as it is for a test that calls others.
         sign: the worst that it shows where it must fail.
         outcomes: what to show of it: its outcomes where it must pass.
     """
 
     test: str
     failed_in: tuple[int, ...]
+    fails_by_itself_in: tuple[int, ...]
     sign: Sign
     outcomes: tuple[TestOutcome, ...]
 
     @property
     def fails_in_both(self) -> bool:
         """Whether it fails whatever it asks for, so that no false test can be the reason."""
-        return len(self.failed_in) == 2 or (bool(self.failed_in) and self.sign is Sign.UNPROVEN)
+        failed_in = self.fails_by_itself_in
+        return len(failed_in) == 2 or (bool(failed_in) and self.sign is Sign.UNPROVEN)
 
 
 def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, repaired: bool) -> _Comparison:
     definitions = [variants.definitions[name] for name in variants.tests.get(test, ())]
     must_pass = [number for number in (0, 1) if all(each.false_in != number for each in definitions)]
     failed_in = tuple(number for number in must_pass if _fails(test, seen[number], repaired, variants.strict))
-    signs = (sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in definitions)
+    by_itself = tuple(n for n in failed_in if not all(_is_false_there(one, n, variants) for one in seen[n].of(test)))
+    signs = [sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in definitions]
+    for number, each in enumerate(definitions):
+        found = seen[each.false_in].of(test)
+        if (
+            signs[number] is Sign.UNPROVEN
+            and found
+            and all(_is_false_there(one, each.false_in, variants) for one in found)
+        ):
+            signs[number] = Sign.PROVEN
     shown = must_pass if not definitions else [number for number in must_pass if number not in failed_in]
     outcomes = tuple(one for number in shown for one in seen[number].of(test))
-    return _Comparison(test, failed_in, max(signs, default=Sign.PROVEN), outcomes)
+    return _Comparison(test, failed_in, by_itself, max(signs, default=Sign.PROVEN), outcomes)
+
+
+def _is_false_there(outcome: TestOutcome, number: int, variants: Variants) -> bool:
+    """Whether a test failed at a line that is false in a variant, be it another test's: tests may call each other."""
+    places = (each for each in variants.definitions.values() if each.false_in == number)
+    return outcome.failed and any(any_within(lines_in(outcome, each.path), each.fails_at) for each in places)
 
 
 class Sign(IntEnum):

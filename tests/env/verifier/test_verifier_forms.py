@@ -219,3 +219,25 @@ def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path)
     assert seen[0] == seen[1] != []
     assert variants.files(0)["test_shop.py"] != variants.files(1)["test_shop.py"]
     assert [run.outcomes[0].outcome for run in runs].count("failed") == 1
+
+
+def test_a_test_that_calls_others_may_fail_because_they_are_false(tmp_path: Path) -> None:
+    names = ("test_one", "test_two", "test_both")
+    text = TEST + "".join(f"def {name}():\n    assert total([{n}]) == {n}\n\n\n" for n, name in enumerate(names[:2], 1))
+    files = {"shop.py": BUGGY, "test_shop.py": text + "def test_both():\n    test_one()\n    test_two()\n"}
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    task = Task(
+        id="shop",
+        source="test",
+        problem_statement="",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=PYTEST,
+        limits=Limits(command_timeout_s=60.0),
+    )
+    gold = make_patch({"shop.py": (BUGGY.encode(), CLEAN.encode())})
+    oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=tuple(f"test_shop.py::{name}" for name in names))
+    for _ in range(6):  # Which of them is false where is up to chance.
+        verdict = verify(task, oracle, gold, CONFIG, trusted=False)
+        assert verdict.resolved, verdict.explanation
+    assert not verify(task, oracle, "", CONFIG, trusted=False).resolved
