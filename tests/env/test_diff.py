@@ -250,7 +250,10 @@ def found(path: Path) -> GitBlob | None:
 
 
 def as_git_sees(changes: Changes) -> dict[str, list[tuple[str, bytes] | None]]:
-    return {path: [side and (getattr(side, "mode", ""), side) for side in sides] for path, sides in changes.items()}
+    return {
+        path: [None if side is None else (getattr(side, "mode", ""), side) for side in sides]
+        for path, sides in changes.items()
+    }
 
 
 @settings(max_examples=200)

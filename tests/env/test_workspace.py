@@ -187,10 +187,11 @@ def test_the_patch_is_gits(sandbox: WardenSandbox, tmp_path: Path) -> None:
     sandbox.run(["sh", "-c", before])
     tree = "git init -q . && git add -A && git write-tree"
     workspace = Workspace(make_task(tmp_path, readonly=(), ignore=()), sandbox)
+    before = sandbox.snapshot()
     sandbox.run(["sh", "-c", after])
     patch = workspace.patch()
     wanted = sandbox.run(["sh", "-c", tree]).output
-    sandbox.restore(workspace._base)
+    sandbox.restore(before)
     applied = sandbox.run(["sh", "-c", f"git apply - && {tree}"], input=patch.encode())
     assert applied.output == wanted
 

@@ -150,8 +150,8 @@ class Snapshots:
             now = self._facts(entry, known, False)
             if _in_git(now) != _in_git(known) and not str(now.get("digest")).startswith("large:"):
                 changed.expect(relative, now.get("size", 0))
-                content = _read(entry.path) if "digest" in now else os.fsencode(now["target"])
-                changed.add(relative, self._git_side(known), (_in_git(now)[0], content))
+                content = _read(entry.path) if "digest" in now else os.fsencode(str(now["target"]))
+                changed.add(relative, self._git_side(known), (_git_mode(now), content))
         for relative, known in before.items():
             if _in_git(known) and relative not in left and not ignore.hides_below(relative):
                 changed.add(relative, self._git_side(known), None)
@@ -161,7 +161,7 @@ class Snapshots:
         """Mode and content of what was noted; None if it is neither a file nor a link."""
         if not _in_git(known):
             return None
-        return _in_git(known)[0], self._content(known) if "digest" in known else os.fsencode(known["target"])
+        return _git_mode(known), self._content(known) if "digest" in known else os.fsencode(known["target"])
 
     def _scan(self, ignore=None):
         """(relative path, entry) of everything below the root; nothing where the root is gone."""
@@ -261,11 +261,14 @@ class _Bounded:
 
 def _in_git(facts):
     """What git would note of a path: its mode, and what its content is known by; None for a folder, or for nothing."""
-    if facts.get("kind") == "link":
-        return "120000", facts["target"]
-    if facts.get("kind") == "file":
-        return "100755" if facts["mode"] & stat.S_IXUSR else "100644", facts["digest"]
-    return None
+    content = {"link": "target", "file": "digest"}.get(facts.get("kind"))
+    return None if content is None else (_git_mode(facts), facts[content])
+
+
+def _git_mode(facts):
+    if facts["kind"] == "link":
+        return "120000"
+    return "100755" if facts["mode"] & stat.S_IXUSR else "100644"
 
 
 def _racy_ns(found):

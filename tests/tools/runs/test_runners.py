@@ -17,8 +17,13 @@ from support.tools.tool_bench import Bench
 pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
-NAMES = {"django": "prices.tests.Prices.{}", "sympy": "sympy/core/tests/test_shop.py::{}", "tox": "test_shop.py::{}"}
-NAMES |= {"isolated": NAMES["tox"], "module": "__main__.Prices.{}"}
+NAMES = {
+    "django": "prices.tests.Prices.{}",
+    "sympy": "sympy/core/tests/test_shop.py::{}",
+    "tox": "test_shop.py::{}",
+    "isolated": "test_shop.py::{}",
+    "module": "__main__.Prices.{}",
+}
 TOX = "[tox]\nno_package = true\nenv_list = py\n[testenv]\ncommands =\n  python -V\n  pytest -q {posargs}\n"
 PROJECTS: dict[str, Any] = {
     **RUNNERS,
