@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gumshoe.env import DebugEnv, open_sandbox
+from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
@@ -25,6 +26,12 @@ Open = Callable[..., Workspace]
 def _facts(run: TestRun) -> tuple[int | None, bool, list[Any]]:
     messages = [(each.id, each.outcome, re.sub(r"0x\w+", "", each.message), each.frames) for each in run.outcomes]
     return run.result.exit_code, run.result.timed_out, messages
+
+
+@pytest.fixture(autouse=True)
+def no_earlier_server() -> None:
+    """A sandbox of an earlier test may have the server of another runner."""
+    close_pools()
 
 
 @pytest.fixture

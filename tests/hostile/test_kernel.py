@@ -117,7 +117,7 @@ def test_an_installed_package_keeps_its_casebook_outside(small_task: Task, tmp_p
         "from gumshoe.env import SandboxConfig, open_sandbox\n"
         "from gumshoe.records import Task\n"
         "task = Task.model_validate_json(sys.stdin.read())\n"
-        "with open_sandbox(task, SandboxConfig(kind='bubblewrap'), trusted=False) as sandbox:\n"
+        "with open_sandbox(task, SandboxConfig(kind='bubblewrap', packages=()), trusted=False) as sandbox:\n"
         "    found = sandbox.run(['sh', '-c', 'grep -rl \"the answer\" / --include=solution.py 2>/dev/null'])\n"
         "    print(found.output, sandbox.run([sandbox.python, '-c', 'print(6 * 7)']).output)\n"
     )

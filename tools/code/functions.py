@@ -6,17 +6,18 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.tools.code.source import read_source
+from gumshoe.tools.code.source import read_source, split_lines
 
 __all__ = ["MODULE", "Function", "Span", "enclosing", "find_function", "innermost", "spans"]
 
 LONGEST = 2_000_000
 MODULE = "<module>"
 """What lines outside any function or class belong to."""
+DEFINITION = re.compile(r"(?:async\s+)?(def|class)\s+(\w+)")
 _FILES = 200
 _NAMED = 6
 
@@ -32,8 +33,8 @@ class Span:
 
 
 def spans(source: str) -> tuple[Span, ...] | None:
-    """All functions and classes of `source`, outer before inner; None where it is no Python that can be parsed, or has
-    more than two million characters.
+    """All functions and classes of `source`, outer before inner; None where it holds neither Python nor definitions, or
+    has more than two million characters.
     """
     if len(source) > LONGEST:
         return None
@@ -43,35 +44,35 @@ def spans(source: str) -> tuple[Span, ...] | None:
             tree = ast.parse(source)
         return tuple(_below(tree, ""))
     except SyntaxError:
-        return _spans_of_newer(source)
+        return _spans_by_indentation(source)
     except (ValueError, RecursionError, MemoryError):
         return None
 
 
-def _spans_of_newer(source: str) -> tuple[Span, ...] | None:
-    """As `spans`, of syntax that is newer than this Python, which LibCST knows."""
-    import libcst
-    from libcst.metadata import MetadataWrapper, PositionProvider
+def _spans_by_indentation(source: str) -> tuple[Span, ...] | None:
+    """As `spans`, of syntax that this Python does not know, as newer ones have it; None if it holds no definition.
 
-    try:
-        wrapper = MetadataWrapper(libcst.parse_module(source), unsafe_skip_copy=True)
-    except (libcst.ParserSyntaxError, RecursionError):
-        return None
-    places = wrapper.resolve(PositionProvider)
+    By the indentation alone: what a project holds must not reach a parser that may end this process.
+    """
     found: list[Span] = []
-
-    def visit(node: libcst.CSTNode, prefix: str) -> None:
-        for child in node.children:
-            if isinstance(child, (libcst.FunctionDef, libcst.ClassDef)):
-                name = f"{prefix}{child.name.value}"
-                start = min(places[part].start.line for part in (child, *child.decorators))
-                found.append(Span(name, start, places[child].end.line, isinstance(child, libcst.ClassDef)))
-                visit(child, f"{name}.")
-            else:
-                visit(child, prefix)
-
-    visit(wrapper.module, "")
-    return tuple(found)
+    around: list[tuple[int, int]] = []  # The indentation and the index of each definition that is not over.
+    decorators: int | None = None
+    for number, line in enumerate(split_lines(source), start=1):
+        text = line.strip()
+        if not text or text.startswith(("#", ")", "]", "}")):
+            continue
+        indentation = len(line) - len(line.lstrip())
+        around = [each for each in around if each[0] < indentation]
+        definition = DEFINITION.match(text)
+        if definition is not None:
+            outer = f"{found[around[-1][1]].name}." if around else ""
+            start = number if decorators is None else decorators
+            around.append((indentation, len(found)))
+            found.append(Span(f"{outer}{definition[2]}", start, number, definition[1] == "class"))
+        for _, index in around:
+            found[index] = replace(found[index], end=number)
+        decorators = (decorators or number) if text.startswith("@") else None
+    return tuple(found) or None
 
 
 def enclosing(found: tuple[Span, ...], line: int) -> str:

@@ -191,7 +191,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.connection.link import Link
 from gumshoe.env.sandboxes.pool import SandboxPool
 
-config = SandboxConfig(disk_mb=64)
+config = SandboxConfig(disk_mb=64, packages=())
 with SandboxPool(lambda: Link(BubblewrapBackend(config, "/workspace"), 1 << 18), 1) as pool:
     first = pool.lease()
     sandbox = WardenSandbox(first)
