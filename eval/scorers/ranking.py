@@ -160,11 +160,15 @@ class _Code:
 
     @classmethod
     def parse(cls, text: str) -> _Code | None:
-        """Parses a file's text; None if it is not valid Python."""
+        """Parses a file's text; None if it is no Python that can be parsed here."""
         found = spans(text)
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
         if found is None:
             return None
-        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom)))
+        nodes = (node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
         return cls(found, {line for node in nodes for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)})
 
     def function(self, line: int) -> str | None:
