@@ -171,25 +171,26 @@ def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, re
     definitions = [variants.definitions[name] for name in variants.tests.get(test, ())]
     must_pass = [number for number in (0, 1) if all(each.false_in != number for each in definitions)]
     failed_in = tuple(number for number in must_pass if _fails(test, seen[number], repaired, variants.strict))
-    by_itself = tuple(n for n in failed_in if not all(_is_false_there(one, n, variants) for one in seen[n].of(test)))
-    signs = [sign_of(seen[each.false_in].of(test), each, repaired=repaired) for each in definitions]
-    for number, each in enumerate(definitions):
+    by_itself = tuple(
+        number for number in failed_in if not _fail_at_false_lines(seen[number].of(test), number, variants)
+    )
+    signs: list[Sign] = []
+    for each in definitions:
         found = seen[each.false_in].of(test)
-        if (
-            signs[number] is Sign.UNPROVEN
-            and found
-            and all(_is_false_there(one, each.false_in, variants) for one in found)
-        ):
-            signs[number] = Sign.PROVEN
+        sign = sign_of(found, each, repaired=repaired)
+        elsewhere = sign is Sign.UNPROVEN and _fail_at_false_lines(found, each.false_in, variants)
+        signs.append(Sign.PROVEN if elsewhere else sign)
     shown = must_pass if not definitions else [number for number in must_pass if number not in failed_in]
     outcomes = tuple(one for number in shown for one in seen[number].of(test))
     return _Comparison(test, failed_in, by_itself, max(signs, default=Sign.PROVEN), outcomes)
 
 
-def _is_false_there(outcome: TestOutcome, number: int, variants: Variants) -> bool:
-    """Whether a test failed at a line that is false in a variant, be it another test's: tests may call each other."""
-    places = (each for each in variants.definitions.values() if each.false_in == number)
-    return outcome.failed and any(any_within(lines_in(outcome, each.path), each.fails_at) for each in places)
+def _fail_at_false_lines(outcomes: Sequence[TestOutcome], number: int, variants: Variants) -> bool:
+    """Whether each failed at a line that is false in a variant, be it another test's: tests may call each other."""
+    false = [each for each in variants.definitions.values() if each.false_in == number]
+    return bool(outcomes) and all(
+        one.failed and any(any_within(lines_in(one, each.path), each.fails_at) for each in false) for one in outcomes
+    )
 
 
 class Sign(IntEnum):

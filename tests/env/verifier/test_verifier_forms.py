@@ -166,21 +166,26 @@ def patch_of(shop: str) -> str:
     return make_patch({"shop.py": (BUGGY.encode(), shop.encode())})
 
 
-@pytest.mark.parametrize("project", PROJECTS)
-def test_a_repair_fails_where_it_must_and_nothing_else_is_one(project: str, tmp_path: Path) -> None:
-    entrypoint, files, forms = PROJECTS[project]
+def make_task(folder: Path, files: dict[str, str], entrypoint: tuple[str, ...]) -> Task:
+    """The task of a folder with the buggy shop and these files."""
     for place, source in {"shop.py": BUGGY, **files}.items():
-        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / place).write_text(source)
-        (tmp_path / place).chmod(0o755)
-    task = Task(
+        (folder / place).parent.mkdir(parents=True, exist_ok=True)
+        (folder / place).write_text(source)
+        (folder / place).chmod(0o755)
+    return Task(
         id="shop",
         source="test",
         problem_statement="",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
+        workspace=WorkspaceSpec(path=str(folder)),
         entrypoint=entrypoint,
         limits=Limits(command_timeout_s=120.0),
     )
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+def test_a_repair_fails_where_it_must_and_nothing_else_is_one(project: str, tmp_path: Path) -> None:
+    entrypoint, files, forms = PROJECTS[project]
+    task = make_task(tmp_path, files, entrypoint)
     oracle = Oracle(task_id="shop", gold_patch=patch_of(CLEAN), fail_to_pass=tuple(forms.values()))
     checked = check_task(task, oracle, CONFIG)
     assert checked.problems == ()
@@ -224,18 +229,8 @@ def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path)
 def test_a_test_that_calls_others_may_fail_because_they_are_false(tmp_path: Path) -> None:
     names = ("test_one", "test_two", "test_both")
     text = TEST + "".join(f"def {name}():\n    assert total([{n}]) == {n}\n\n\n" for n, name in enumerate(names[:2], 1))
-    files = {"shop.py": BUGGY, "test_shop.py": text + "def test_both():\n    test_one()\n    test_two()\n"}
-    for name, content in files.items():
-        (tmp_path / name).write_text(content)
-    task = Task(
-        id="shop",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=PYTEST,
-        limits=Limits(command_timeout_s=60.0),
-    )
-    gold = make_patch({"shop.py": (BUGGY.encode(), CLEAN.encode())})
+    text += "def test_both():\n    test_one()\n    test_two()\n"
+    task, gold = make_task(tmp_path, {"test_shop.py": text}, PYTEST), patch_of(CLEAN)
     oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=tuple(f"test_shop.py::{name}" for name in names))
     for _ in range(6):  # Which of them is false where is up to chance.
         verdict = verify(task, oracle, gold, CONFIG, trusted=False)
