@@ -234,6 +234,11 @@ def refused(*answers: Answer, **given: Any) -> str:
     return str(raised.value)
 
 
+def test_a_call_that_the_server_lost_is_no_answer() -> None:
+    body = {"choices": [{"message": {"tool_calls": [{"function": None}]}}]}
+    assert "call without a name" in refused(raw(json.dumps(body).encode()))
+
+
 @pytest.mark.parametrize(
     "echo",
     [KEY, f"Bearer {KEY}", KEY[:12], KEY[-12:], f"{KEY[:6]}****{KEY[-4:]}", f"{KEY[:7]}...", KEY[3:20]],

@@ -215,7 +215,11 @@ def read_answer(
     Calls are read from the native field, or from the content if the server left them there; `offered` are the names of
     the tools that a call without tags may name. Reasoning is taken from `reasoning_content` or `reasoning`, or from a
     leading `<think>` block. Control tokens that the request held escaped are unescaped.
+
+    Raises Transient if a call has neither a name nor arguments: the server lost what the model wrote.
     """
+    if any(not name and not arguments for _, name, arguments in answer.calls.values()):
+        raise Transient("the answer has a call without a name")
     content, thought = split_thought(clean(answer.text))
     calls = tuple(
         parse_native(clean(call_id) or f"{call_prefix}-{number}", clean(name), arguments)
