@@ -12,7 +12,7 @@ from typing import Any
 import docker
 
 from gumshoe.env import DebugEnv, SandboxConfig
-from gumshoe.env.export.context import write_context
+from gumshoe.env.export.swebench import write_context
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
 

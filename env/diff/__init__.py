@@ -1,10 +1,16 @@
 """Unified diffs: written from file contents, parsed, applied to texts, folders and sandboxes, and reversed."""
 
-from gumshoe.env.diff.apply import apply_hunks, apply_patch, apply_to_folder, relocate
-from gumshoe.env.diff.make import GitBlob, make_patch
+from gumshoe.env.diff.apply import (
+    apply_hunks,
+    apply_patch,
+    apply_to_folder,
+    apply_to_sandbox,
+    patched_texts,
+    relocate,
+    write_texts,
+)
+from gumshoe.env.diff.make import GitBlob, make_patch, reverse_patch
 from gumshoe.env.diff.parse import drop_files, gold_lines, parse_patch, split_lines
-from gumshoe.env.diff.reverse import reverse_patch
-from gumshoe.env.diff.sandbox import apply_to_sandbox, patched_texts, write_texts
 
 __all__ = [
     "GitBlob",

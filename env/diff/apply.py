@@ -1,12 +1,16 @@
-"""Applies a unified diff to texts and to folders, in pure Python.
+"""Applies a unified diff to texts, to folders and to the files in a sandbox.
 
-Strict on purpose: every context line and every removed line must be exactly where the diff says. A patch that has
-drifted is a broken task, and guessing where it belongs would hide that.
+Texts and folders are patched in pure Python, strictly: every context line and every removed line must be exactly where
+the diff says. A patch that has drifted is a broken task, and guessing where it belongs would hide that.
+
+In a sandbox, the official harness's attempts are made in the same order. `git apply` knows binary files, modes, links
+and renames, and tolerates lines that have moved. If the sandbox has no git, every line must match exactly.
 """
 
 from __future__ import annotations
 
 import copy
+import posixpath
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import zip_longest
@@ -16,9 +20,20 @@ from unidiff.patch import Hunk
 
 from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
 from gumshoe.errors import TaskError
+from gumshoe.protocols import Sandbox
+from gumshoe.records import ExecResult
 from gumshoe.storage import write_atomic
 
-__all__ = ["apply_hunks", "apply_patch", "apply_to_folder", "relocate", "source_paths"]
+__all__ = [
+    "apply_hunks",
+    "apply_patch",
+    "apply_to_folder",
+    "apply_to_sandbox",
+    "patched_texts",
+    "relocate",
+    "source_paths",
+    "write_texts",
+]
 
 
 def source_paths(patch: str) -> list[str]:
@@ -149,3 +164,91 @@ def _inside(root: Path, path: str) -> Path:
     if not place.is_relative_to(root) or ".git" in place.relative_to(root).parts:
         raise TaskError(f"the patch changes {path}, which is not a file of the repository")
     return place
+
+
+ATTEMPTS = (
+    ("git", "apply", "--verbose", "-"),
+    ("git", "apply", "--verbose", "--3way", "-"),
+    ("git", "apply", "--verbose", "--reject", "-"),
+    ("patch", "--batch", "--forward", "--fuzz=5", "-p1"),
+)
+APPLIED_ALREADY = ("git", "apply", "--check", "--reverse", "-")
+NO_PROGRAM = 127
+TIMEOUT_S = 120.0
+
+
+def apply_to_sandbox(sandbox: Sandbox, patch: str, task_id: str, clean: str) -> None:
+    """Applies a patch to the workspace.
+
+    Args:
+        clean: name of the snapshot that the workspace is at now; every attempt begins there.
+
+    Raises:
+        TaskError: it does not apply; the message names the task. The workspace is then in no particular state.
+    """
+    if not patch.strip():
+        return
+    last = _attempt(sandbox, ATTEMPTS[0], patch)
+    if last.exit_code == NO_PROGRAM:
+        _apply_exactly(sandbox, patch, task_id)
+        return
+    for attempt in ATTEMPTS[1:]:
+        if last.exit_code == 0:
+            return
+        sandbox.restore(clean)
+        last = _attempt(sandbox, attempt, patch)
+    if last.exit_code != 0 and _attempt(sandbox, APPLIED_ALREADY, patch).exit_code != 0:
+        sandbox.restore(clean)
+        raise TaskError(f"task {task_id}: {_why(sandbox, patch, last)}")
+
+
+def patched_texts(sandbox: Sandbox, patch: str) -> dict[str, str | None]:
+    """The texts that a patch would leave behind, with None for files that it removes. Raises TaskError."""
+    files = {path: text for path in source_paths(patch) if (text := _read(sandbox, path)) is not None}
+    return apply_patch(files, patch)
+
+
+def write_texts(sandbox: Sandbox, texts: dict[str, str | None]) -> None:
+    """Writes and removes files, whatever is there."""
+    for path, text in texts.items():
+        if text is not None:
+            sandbox.write_file(path, text.encode("utf-8", "surrogateescape"))
+        elif _read(sandbox, path) is not None:
+            sandbox.remove_file(path)
+
+
+def _apply_exactly(sandbox: Sandbox, patch: str, task_id: str) -> None:
+    try:
+        write_texts(sandbox, patched_texts(sandbox, patch))
+    except (TaskError, PermissionError, NotADirectoryError, IsADirectoryError) as error:
+        raise TaskError(f"task {task_id}: {error}") from None
+
+
+def _attempt(sandbox: Sandbox, argv: tuple[str, ...], patch: str) -> ExecResult:
+    """One attempt, isolated from a person's git settings and from a repository that the workspace may be in."""
+    environment = {
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CEILING_DIRECTORIES": posixpath.dirname(sandbox.root),
+        "LC_ALL": "C",
+    }
+    words = (argv[0], "-c", "safe.directory=*", *argv[1:]) if argv[0] == "git" else argv
+    data = patch.encode("utf-8", "surrogateescape")
+    return sandbox.run(words, input=data, env=environment, timeout=TIMEOUT_S)
+
+
+def _why(sandbox: Sandbox, patch: str, last: ExecResult) -> str:
+    """What a person needs to know: where the text differs, else what the last program said."""
+    try:
+        patched_texts(sandbox, patch)
+    except TaskError as error:
+        return str(error)
+    lines = last.output.strip().splitlines()[-1:] or [f"exit code {last.exit_code}"]
+    return f"the patch does not apply: {lines[0]}"
+
+
+def _read(sandbox: Sandbox, path: str) -> str | None:
+    try:
+        return sandbox.read_file(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        return None

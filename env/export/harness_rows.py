@@ -10,11 +10,15 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.diff.parse import FilePatch
-from gumshoe.env.export.harness_specs import SOURCE, HarnessSpec, harness_spec
 from gumshoe.env.tasks.rows import required, row_name
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.env.tasks.taskset import named
@@ -22,13 +26,15 @@ from gumshoe.errors import TaskError
 
 __all__ = ["COMPLETED", "eval_script", "harness_row", "harness_rows"]
 
+SOURCE = "swebench 4.1.0"
+"""Where the facts come from."""
+FACTS = Path(__file__).with_name("harness_specs.yaml")
 COMPLETED = "completed"
 """The column that says which columns were filled in here, and from what."""
 NEEDED = ("image", "log_parser", "eval_type", "eval_script")
 NEEDS_SPEC = frozenset({"log_parser", "eval_script"})
 TEXTS = ("instance_id", "repo", "base_commit", "test_patch")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
-PYTEST = HarnessSpec("parse_log_pytest", "python -m pytest -rA")
 # Files of a test patch with these endings are not tests: the harness does not pass them to the test command.
 NO_TESTS = (".json", ".png", "csv", ".txt", ".md", ".jpg", ".jpeg", ".pkl", ".yml", ".yaml", ".toml")
 SCRIPT = """\
@@ -52,6 +58,26 @@ if [ -f /opt/miniconda3/bin/activate ]; then
   source /opt/miniconda3/bin/activate testbed
   set -u
 fi"""
+
+
+@dataclass(frozen=True)
+class HarnessSpec:
+    """How one version of a repository runs its tests.
+
+    Args:
+        parser: name of the harness's function that reads the log.
+        tests: the command; the names of the tests follow it.
+        before: commands in the environment, before the installation.
+        install: installs the patched repository; empty: nothing to do.
+    """
+
+    parser: str
+    tests: str
+    before: tuple[str, ...] = ()
+    install: str = ""
+
+
+PYTEST = HarnessSpec("parse_log_pytest", "python -m pytest -rA")
 
 
 def harness_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -105,7 +131,7 @@ def _spec(row: Mapping[str, Any], patched: Sequence[FilePatch], where: str) -> t
     """How the row's tests are run, and the same in words."""
     repo, version = row["repo"], str(row.get("version") or "")
     try:
-        spec = harness_spec(repo, version)
+        spec = _specs()[repo].get(version)
     except KeyError:
         if _test_files(patched):
             return PYTEST, "with pytest"
@@ -170,3 +196,17 @@ def _reset(before: Sequence[str], after: Sequence[str], base_commit: str) -> str
     lines = [f"rm -f -- {shlex.join(new)}"] if new else []
     lines += [f"git checkout {shlex.quote(base_commit)} -- {shlex.join(before)}"] if before else []
     return "\n".join(lines) or ":"
+
+
+@cache
+def _specs() -> Mapping[str, Mapping[str, HarnessSpec]]:
+    """By repository and version."""
+    facts: dict[str, dict[str, Any]] = yaml.safe_load(FACTS.read_text(encoding="utf-8"))
+    return {
+        repo: {
+            version: HarnessSpec(known["parser"], run["tests"], tuple(run.get("before", ())), run.get("install", ""))
+            for run in known["runs"]
+            for version in run["versions"]
+        }
+        for repo, known in facts.items()
+    }

@@ -1,16 +1,23 @@
-"""Writes tasks as rows for the official SWE-bench harness, with what their images are built from."""
+"""Writes tasks as rows for the official SWE-bench harness, with the folders that their images are built from."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
+import shutil
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.export.context import context_refusal, named, write_context
+from gumshoe.env.bugs.packages.environment import WORKSPACE
+from gumshoe.env.bugs.packages.lock import Lock
+from gumshoe.env.environments import INSIDE, RECORD, environment_folder
 from gumshoe.env.export.harness_rows import eval_script, harness_row
+from gumshoe.env.tasks.projects import LEFT_OUT
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.repository import launch
 from gumshoe.env.verifier.rules import named_test_files
@@ -18,7 +25,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
 
-__all__ = ["Exported", "export_tasks"]
+__all__ = ["Exported", "export_tasks", "write_context"]
 
 ROWS, BUILD = "rows.jsonl", "build.sh"
 BASE = "gumshoe-base"
@@ -75,7 +82,7 @@ def _refusal(task: Task, oracle: Oracle) -> str | None:
     argv = launch(task.entrypoint, "").argv
     if not any(word in ("pytest", "bare-pytest") for word in argv[:4]):
         return f"its tests are run by `{shlex.join(task.entrypoint)}`, and the harness reads the output of pytest"
-    return context_refusal(task)
+    return _context_refusal(task)
 
 
 def _write_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
@@ -99,7 +106,7 @@ def _row_of_instance(task: Task, oracle: Oracle) -> dict[str, Any]:
 
 
 def _row_of_folder(task: Task, oracle: Oracle) -> dict[str, Any]:
-    name = named(task.id)
+    name = _named(task.id)
     hidden = oracle.test_patch if task.regime == "issue" else ""
     repo = Path(str(task.workspace.path))
     tests = [path for path in named_test_files(oracle) if (repo / path).is_file()]
@@ -125,3 +132,121 @@ def _columns(task: Task, oracle: Oracle, name: str) -> dict[str, Any]:
         "FAIL_TO_PASS": json.dumps(oracle.fail_to_pass),
         "PASS_TO_PASS": json.dumps(oracle.pass_to_pass),
     }
+
+
+REPO, LOCK = "repo", "environment"
+PYTEST = "pytest>=8,<10"
+DOCKERFILE = """\
+FROM {base}
+{environment}COPY {repo} {workdir}
+WORKDIR {workdir}
+{setup}"""
+ENVIRONMENT = """\
+COPY {lock} /tmp/{lock}
+RUN python3 -m venv {inside} \\
+ && {inside}/bin/python -m pip install --no-cache-dir --no-deps -r /tmp/{lock}/requirements.txt \\
+ && cp -R /tmp/{lock}/files/. "$({inside}/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" \\
+ && rm -r /tmp/{lock}
+ENV PATH={inside}/bin:$PATH VIRTUAL_ENV={inside}{variables}
+"""
+NO_ENVIRONMENT = """\
+RUN python3 -m pytest --version || python3 -m pip install --no-cache-dir '{pytest}'
+RUN command -v python || ln -s "$(command -v python3)" /usr/local/bin/python
+"""
+
+
+def _context_refusal(task: Task) -> str | None:
+    """Why no image can be built for a task; None where one can."""
+    if task.workspace.path is None:
+        return f"its repository is in the image {task.workspace.image}, not in a folder"
+    if task.workspace.activate:
+        return "its environment is activated by a script"
+    return None
+
+
+def write_context(task: Task, folder: Path, base: str | None, more: str = "") -> None:
+    """Writes Dockerfile, repository and lock.
+
+    Args:
+        task: one that is not refused.
+        folder: is created.
+        base: image to build from, which has Python, and pytest if pip cannot get it; None chooses
+            `python:VERSION`.
+        more: further lines of the Dockerfile.
+
+    Raises:
+        TaskError: the repository or the environment is not on this machine.
+    """
+    folder.mkdir(parents=True)
+    _copy_repository(task, folder / REPO)
+    lock = _lock(task)
+    version = "3.12" if lock is None else lock.python
+    text = DOCKERFILE.format(
+        base=base or f"python:{version}",
+        environment=NO_ENVIRONMENT.format(pytest=PYTEST)
+        if lock is None
+        else _write_lock(lock, folder / LOCK, task.workspace.workdir),
+        repo=REPO,
+        workdir=task.workspace.workdir,
+        setup="".join(f"RUN {json.dumps(list(argv))}\n" for argv in task.setup),
+    )
+    (folder / "Dockerfile").write_text(text + more, encoding="utf-8")
+
+
+def _named(task_id: str) -> str:
+    """A task's id in a form that can name a folder and an image."""
+    return re.sub(r"[^a-z0-9.-]+", "-", task_id.lower()).strip("-.")
+
+
+def _copy_repository(task: Task, target: Path) -> None:
+    source = Path(str(task.workspace.path))
+    if not source.is_dir():
+        raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
+    shutil.copytree(source, target, symlinks=True, ignore=_left_out)
+    for path, text in task.workspace.overlay.items():
+        place = target / path
+        if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
+            raise TaskError(f"task {task.id}: overlay path {path!r} leads out of the workspace")
+        if text is not None:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+        elif place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink(missing_ok=True)
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What is not copied with a repository: caches, git's own folder, pipes and the like (for `shutil.copytree`)."""
+    kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
+    odd = {name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}
+    return odd | (set(names) & LEFT_OUT) | {name for name in names if name.endswith(".pyc")}
+
+
+def _lock(task: Task) -> Lock | None:
+    """What the task's environment is made from, as it was recorded. Raises TaskError."""
+    name = task.workspace.environment
+    if name is None:
+        return None
+    try:
+        record = json.loads((environment_folder(name) / RECORD).read_text(encoding="utf-8"))
+        return Lock.from_json(record["lock"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        why = "is not on this machine: gumshoe harvest --rebuild SET"
+        raise TaskError(f"task {task.id}: environment {name} {why}") from None
+
+
+def _write_lock(lock: Lock, folder: Path, workdir: str) -> str:
+    """Writes the lock's files, and returns the lines of the Dockerfile that install it.
+
+    The files say where the package's sources are, which may be elsewhere in this image.
+    """
+    (folder / "files").mkdir(parents=True)
+    (folder / "requirements.txt").write_text("".join(f"{name}\n" for name in lock.packages), encoding="utf-8")
+    for name, text in lock.files.items():
+        place = folder / "files" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text.replace(WORKSPACE, workdir), encoding="utf-8")
+    variables = "".join(f" {name}={shlex.quote(value)}" for name, value in sorted(lock.variables.items()))
+    return ENVIRONMENT.format(lock=LOCK, inside=INSIDE, variables=variables)

@@ -17,7 +17,7 @@ from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.mirror import FolderMirror
+from gumshoe.env.sandboxes.staging import FolderMirror
 from gumshoe.env.tasks.folders import load_local
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.eval.mcp.config import McpConfig

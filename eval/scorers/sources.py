@@ -12,7 +12,7 @@ from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.parallel import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.repositories import Repositories
+from gumshoe.env.host_git import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.protocols import Sandbox
