@@ -32,7 +32,7 @@ from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.config import validate
-from gumshoe.env.sandboxes.connection.channel import Channel
+from gumshoe.env.sandboxes.channel import Channel
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.records import Completion, ToolCall
 

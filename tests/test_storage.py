@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.packages.cache import StageCache
+from gumshoe.env.bugs.packages.stages import StageCache
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.locks import in_turn, is_locked, take_lock
 from gumshoe.storage import (
@@ -187,7 +187,7 @@ with take_lock(Path(sys.argv[1])):
 MAKES = """
 import sys, time
 from pathlib import Path
-from gumshoe.env.bugs.packages.cache import StageCache
+from gumshoe.env.bugs.packages.stages import StageCache
 
 def make(folder):
     with (folder / "made").open("a") as file:

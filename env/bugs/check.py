@@ -26,10 +26,9 @@ from gumshoe.cache import JsonlCache
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.env.sandboxes.compiling import compile_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, stored_taskset, write_taskset
-from gumshoe.env.verifier.check import check_task
+from gumshoe.env.verifier.check import check_task, compile_tests
 from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure

@@ -20,8 +20,7 @@ from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.pairs import BugPair, pairs_of
 from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects, sources_of
-from gumshoe.env.bugs.splits import assign_splits, heldout_names, joined
-from gumshoe.env.bugs.tasks import task_of, write_rows
+from gumshoe.env.bugs.tasks import assign_splits, heldout_names, joined, task_of, write_rows
 from gumshoe.env.bugs.verify import CandidateVerdict, VerdictJournal, VerifierPool
 from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_taskset
 from gumshoe.env.verifier.proof import find_falsifiable

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from gumshoe.console import Console
 from gumshoe.env.bugs.make import SynthResult
-from gumshoe.env.bugs.packages.report import PackageReport
+from gumshoe.env.bugs.packages.stages import PackageReport
 from gumshoe.text import plural
 
 __all__ = ["progress_line", "show_reports", "summary"]

@@ -1,13 +1,18 @@
-"""A proven bug as a task: what fails and how, as a test run shows it, and nothing about the cause; and as a row.
+"""Proven bugs as tasks: what fails and how, as a test run shows it, and nothing about the cause; as rows; in splits.
 
 A row is one of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it.
 `gumshoe tasks ... swesmith:FOLDER/rows.jsonl` reads them again; so does whatever reads SWE-smith's rows. In place of an
 image, `project` names the clean project as a task set does.
+
+Splits, which say what is for training and what is kept out, are drawn from a seed. Near-duplicates among packages, such
+as a fork or a vendored copy, go together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import random
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +23,17 @@ from gumshoe.env.diff import make_patch, reverse_patch
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from gumshoe.storage import write_jsonl
 
-__all__ = ["DIFFICULTIES", "ROWS", "difficulty", "problem_statement", "smith_row", "task_of", "write_rows"]
+__all__ = [
+    "assign_splits",
+    "difficulty",
+    "families",
+    "heldout_names",
+    "heldout_packages",
+    "joined",
+    "problem_statement",
+    "task_of",
+    "write_rows",
+]
 
 MESSAGE_LINES, MESSAGE_CHARS = 6, 400
 ROWS = "rows.jsonl"
@@ -86,7 +101,7 @@ def _indented(message: str) -> list[str]:
     return [*shown, "    ..."] if cut else shown
 
 
-def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
+def _smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
     """The row of one synthetic bug, as `make_bugs` gives it."""
     return {
         "instance_id": task.id.replace("/", "."),
@@ -104,7 +119,7 @@ def smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
 def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
     """Replaces rows.jsonl in a folder. Equal tasks give equal bytes."""
     path = folder / ROWS
-    write_jsonl(path, (smith_row(task, oracle) for task, oracle in tasks))
+    write_jsonl(path, (_smith_row(task, oracle) for task, oracle in tasks))
     return path
 
 
@@ -125,3 +140,93 @@ def _distance(place: CodePosition, failure: FailedTest) -> str:
     if path != place[0]:
         return "other_file"
     return "same_function" if function == place[1].rpartition(".")[2] else "other_function"
+
+
+def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
+    """The projects that training never sees: the share, rounded, but at least one where there are several.
+
+    At least one project is left for training.
+    """
+    if share == 0 or len(projects) < 2:
+        return set()
+    count = min(max(1, round(share * len(projects))), len(projects) - 1)
+    return set(_rng("projects", seed).sample(sorted(projects), count))
+
+
+def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict[str, str]:
+    """`train` or `heldout_bugs` for each bug of a training project.
+
+    All bugs of a function go to the same side, so that no held-out bug has a twin in training. Whole functions are
+    held out until the share is reached; the last function is never taken.
+
+    Args:
+        functions: bug id to the function that it is in.
+    """
+    bugs: dict[str, list[str]] = {}
+    for bug, function in functions.items():
+        bugs.setdefault(function, []).append(bug)
+    order = sorted(bugs)
+    _rng("bugs", seed).shuffle(order)
+    wanted = share * len(functions)
+    held: set[str] = set()
+    for function in order[:-1]:
+        if len(held) + len(bugs[function]) / 2 <= wanted:
+            held.update(bugs[function])
+    return {bug: "heldout_bugs" if bug in held else "train" for bug in functions}
+
+
+def joined(functions: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """For each bug one function that stands for all of its own, and for those of every bug that shares one with it.
+
+    Args:
+        functions: bug id to the functions that it is in.
+    """
+    group: dict[str, frozenset[str]] = {}
+    for names in functions.values():
+        whole = frozenset(names).union(*(group.get(name, ()) for name in names))
+        group.update(dict.fromkeys(whole, whole))
+    return {bug: min(group[next(iter(names))]) for bug, names in functions.items()}
+
+
+def _rng(purpose: str, seed: int) -> random.Random:
+    return random.Random(f"gumshoe.synth {purpose} {seed}")
+
+
+SAME = 0.3
+"""Packages are near-duplicates from this share on: of the smaller one's lines, those that the other has too."""
+LINE_CHARS = 20
+
+
+def heldout_packages(sources: Mapping[str, str], share: float, seed: int) -> set[str]:
+    """The packages that training never sees: whole families of near-duplicates, drawn from a seed.
+
+    Args:
+        sources: package to the text of its sources.
+    """
+    groups = families(sources)
+    chosen = heldout_names([group[0] for group in groups], share, seed)
+    return {name for group in groups if group[0] in chosen for name in group}
+
+
+def families(sources: Mapping[str, str]) -> list[list[str]]:
+    """The packages in groups of near-duplicates, all sorted."""
+    lines = {name: _lines(text) for name, text in sources.items()}
+    groups: list[list[str]] = []
+    for name in sorted(sources):
+        near = [group for group in groups if any(_alike(lines[name], lines[other]) for other in group)]
+        merged = sorted([name, *(other for group in near for other in group)])
+        groups = [*(group for group in groups if group not in near), merged]
+    return sorted(groups)
+
+
+def _lines(text: str) -> frozenset[str]:
+    """The lines that say something of their own: long enough, without white space."""
+    stripped = (re.sub(r"\s+", "", line) for line in text.splitlines())
+    return frozenset(
+        line for line in stripped if len(line) >= LINE_CHARS and not line.startswith(("#", "import", "from"))
+    )
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    smaller = min(len(one), len(other))
+    return smaller > 0 and len(one & other) >= SAME * smaller

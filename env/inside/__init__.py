@@ -1,6 +1,6 @@
 """Everything that runs inside a sandbox: one package, standard library only, Python 3.6 to 3.14.
 
-The host sends all of its files to the warden when a sandbox starts (`gumshoe.env.sandboxes.connection.channel`). The
+The host sends all of its files to the warden when a sandbox starts (`gumshoe.env.sandboxes.channel`). The
 warden runs from memory and keeps the package on disk, as `gumshoe_inside` in the sandbox's support folder, exactly as
 it was sent. Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under
 any other.

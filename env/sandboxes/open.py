@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import Link, WardenConnection
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
+from gumshoe.env.sandboxes.link import Link, WardenConnection
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
 from gumshoe.env.sandboxes.staging import stage

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import RPC_GRACE_S, BorrowedLink, Link
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, BorrowedLink, Link
 from gumshoe.errors import SandboxClosed, SandboxError
 
 __all__ = ["Lease", "SandboxPool", "WarmLink"]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import BorrowedLink, WardenConnection
+from gumshoe.env.sandboxes.link import BorrowedLink, WardenConnection
 from gumshoe.errors import GumshoeError
 
 __all__ = ["PreparedSandboxes", "closed_later"]

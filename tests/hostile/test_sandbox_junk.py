@@ -24,8 +24,7 @@ from pydantic import JsonValue
 from gumshoe.env.inside.warden import jobs, launcher
 from gumshoe.env.inside.warden.sessions import read_object
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
-from gumshoe.env.sandboxes.connection.channel import Channel
-from gumshoe.env.sandboxes.connection.replies import check_reply
+from gumshoe.env.sandboxes.channel import Channel, check_reply
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply

@@ -1,13 +1,13 @@
 """The kinds of mistakes: each is a function in one of these files, marked with `operator`."""
 
-from gumshoe.env.bugs.operators import conditions, names, omissions, state, values
+from gumshoe.env.bugs.operators import expressions, names, omissions, state
 from gumshoe.env.bugs.operators.mutation import Operator
 
 __all__ = ["OPERATORS"]
 
 OPERATORS: dict[str, Operator] = {
     item.name: item
-    for family in (conditions, names, omissions, state, values)
+    for family in (expressions, names, omissions, state)
     for item in vars(family).values()
     if isinstance(item, Operator)
 }

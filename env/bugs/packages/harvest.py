@@ -12,10 +12,9 @@ from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.lock import Lock, install_lock
 from gumshoe.env.bugs.packages.package import harvest_package
-from gumshoe.env.bugs.packages.report import PackageReport, read_progress, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
-from gumshoe.env.bugs.splits import heldout_packages
-from gumshoe.env.bugs.tasks import write_rows
+from gumshoe.env.bugs.packages.stages import PackageReport, read_progress, read_report
+from gumshoe.env.bugs.tasks import heldout_packages, write_rows
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset

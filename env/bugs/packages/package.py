@@ -18,11 +18,19 @@ from gumshoe.env.bugs.history import history_bugs
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
-from gumshoe.env.bugs.packages.cache import StageCache, key_of, stage_folder
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.bugs.packages.lock import Lock
-from gumshoe.env.bugs.packages.report import PROGRESS, PackageReport, read_report, with_times, write_report
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
+from gumshoe.env.bugs.packages.stages import (
+    PROGRESS,
+    PackageReport,
+    StageCache,
+    key_of,
+    read_report,
+    stage_folder,
+    with_times,
+    write_report,
+)
 from gumshoe.env.bugs.packages.unittest_suite import unittest_suite
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, sources_of
 from gumshoe.env.bugs.verify import UnfitTests, VerdictJournal

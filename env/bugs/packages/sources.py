@@ -19,9 +19,9 @@ from typing import IO, Literal
 
 from gumshoe.config import find_config
 from gumshoe.env.bugs.config import BuildConfig
-from gumshoe.env.bugs.packages.cache import StageCache, key_of
 from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.bugs.packages.sandbox import BuildSandbox
+from gumshoe.env.bugs.packages.stages import StageCache, key_of
 from gumshoe.env.host_git import run_git
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError

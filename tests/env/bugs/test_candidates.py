@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 from gumshoe.env.bugs.candidates import Bug, candidates
 from gumshoe.env.bugs.pairs import BugPair, pairs_of
-from gumshoe.env.bugs.splits import assign_splits, families, heldout_names, heldout_packages, joined
-from gumshoe.env.bugs.tasks import difficulty, problem_statement
+from gumshoe.env.bugs.tasks import (
+    assign_splits,
+    difficulty,
+    families,
+    heldout_names,
+    heldout_packages,
+    joined,
+    problem_statement,
+)
 from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest
 
 CLEAN = "def f():\n    return 1\ndef g():\n    return 2\n"

@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import Link
+from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.forked import ForkedBackend

@@ -23,9 +23,8 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.environments import RECORD
 from gumshoe.env.sandboxes.containers.engine import DOCKER, ENGINES, connect, image_digest
-from gumshoe.env.sandboxes.containers.environment_image import REPOSITORY
-from gumshoe.env.sandboxes.containers.pull import is_pullable, provide_image, pull_error, source_of
-from gumshoe.env.sandboxes.containers.registry import compressed_size
+from gumshoe.env.sandboxes.containers.pull import compressed_size, is_pullable, provide_image, pull_error, source_of
+from gumshoe.env.sandboxes.docker import REPOSITORY
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.sandbox_backends import ISOLATED

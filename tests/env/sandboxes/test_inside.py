@@ -21,7 +21,7 @@ from gumshoe.env.inside.warden import state, system
 from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
 from gumshoe.env.inside.warden.running import BoundedBuffer, Scanner
 from gumshoe.env.inside.warden.sessions import read_object
-from gumshoe.env.sandboxes.connection.replies import text_of
+from gumshoe.env.sandboxes.channel import text_of
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 60))
@@ -149,7 +149,7 @@ OLD_PYTHONS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python
 def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
     from gumshoe.env import SandboxConfig
     from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.connection.link import Link
+    from gumshoe.env.sandboxes.link import Link
     from gumshoe.env.sandboxes.local import LocalBackend
 
     class OtherPython(LocalBackend):

@@ -19,9 +19,8 @@ import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.containers.engine import DOCKER, PODMAN, connect, image_digest, image_is_missing
-from gumshoe.env.sandboxes.containers.pull import provide_image
+from gumshoe.env.sandboxes.containers.pull import compressed_size, provide_image
 from gumshoe.env.sandboxes.containers.pulled_images import RECENT_S, image_id, pulled_images
-from gumshoe.env.sandboxes.containers.registry import compressed_size
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec

@@ -162,7 +162,7 @@ KILLED = """
 import os, sys, time
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
-from gumshoe.env.sandboxes.connection.channel import Channel, bootstrap_argv, payload
+from gumshoe.env.sandboxes.channel import Channel, bootstrap_argv, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 from gumshoe.records import Task
 

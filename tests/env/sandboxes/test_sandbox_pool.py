@@ -17,7 +17,7 @@ from gumshoe.env.inside.warden.state import mounts
 from gumshoe.env.sandboxes import open as opening
 from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import Link
+from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.sandboxes.pool import SandboxPool
 from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
@@ -188,7 +188,7 @@ from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes import open as opening
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.connection.link import Link
+from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.pool import SandboxPool
 
 config = SandboxConfig(disk_mb=64, packages=())

@@ -13,7 +13,7 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.inside.warden.serving import serve
-from gumshoe.env.sandboxes.connection.channel import package_files, payload
+from gumshoe.env.sandboxes.channel import package_files, payload
 from gumshoe.env.sandboxes.local import LocalBackend
 
 

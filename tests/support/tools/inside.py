@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from gumshoe.env.sandboxes.connection.channel import package_files
+from gumshoe.env.sandboxes.channel import package_files
 from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = ["SUPPORT", "program"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gumshoe.env.sandboxes.backend import Backend
-from gumshoe.env.sandboxes.connection.channel import Channel, bootstrap_argv
+from gumshoe.env.sandboxes.channel import Channel, bootstrap_argv
 from gumshoe.errors import SandboxClosed, SandboxError
 
 __all__ = ["RPC_GRACE_S", "BorrowedLink", "Link", "WardenConnection"]

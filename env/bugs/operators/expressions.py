@@ -1,4 +1,4 @@
-"""Wrong values: arithmetic, numbers and bounds, defaults, values that changed places."""
+"""Wrong expressions: arithmetic, numbers and bounds, defaults, values that changed places, comparisons, conditions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, like, operator, pick_name, replace, shifted
+from gumshoe.env.bugs.operators.mutation import Mutation, like, negated, operator, pick_name, replace, shifted
 from gumshoe.env.bugs.operators.source import ParsedFile
 
-OTHERS: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
+ARITHMETIC: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
     cst.Add: (cst.Subtract,),
     cst.Subtract: (cst.Add,),
     cst.Multiply: (cst.Divide, cst.Add),
@@ -37,7 +37,7 @@ def arithmetic(node: cst.BinaryOperation | cst.AugAssign, source: ParsedFile) ->
     if any(isinstance(side, TEXTS) for side in sides):
         return
     old = node.operator
-    for other in OTHERS.get(type(old), ()):
+    for other in ARITHMETIC.get(type(old), ()):
         yield replace(old, like(other, old))
 
 
@@ -162,3 +162,56 @@ def swapped_result(node: cst.Tuple, source: ParsedFile) -> Iterator[Mutation]:
             elements = [*node.elements[:index], *swapped, *node.elements[index + 2 :]]
             if not first.value.deep_equals(second.value):
                 yield replace(node, node.with_changes(elements=elements))
+
+
+COMPARISONS: dict[type[cst.BaseCompOp], tuple[type[cst.BaseCompOp], ...]] = {
+    cst.LessThan: (cst.LessThanEqual, cst.GreaterThan),
+    cst.LessThanEqual: (cst.LessThan, cst.GreaterThanEqual),
+    cst.GreaterThan: (cst.GreaterThanEqual, cst.LessThan),
+    cst.GreaterThanEqual: (cst.GreaterThan, cst.LessThanEqual),
+    cst.Equal: (cst.GreaterThanEqual, cst.LessThanEqual, cst.Is),
+    cst.Is: (cst.Equal,),
+}
+
+
+@operator(cst.ComparisonTarget)
+def comparison(node: cst.ComparisonTarget, source: ParsedFile) -> Iterator[Mutation]:
+    """A comparison is off at its boundary or points the wrong way."""
+    for other in COMPARISONS.get(type(node.operator), ()):
+        if other is cst.Equal and isinstance(node.comparator, cst.Name) and node.comparator.value == "None":
+            continue
+        yield replace(node.operator, like(other, node.operator))
+
+
+@operator(cst.If, cst.IfExp, cst.CompIf)
+def inverted_condition(node: cst.If | cst.IfExp | cst.CompIf, source: ParsedFile) -> Iterator[Mutation]:
+    """A condition holds when it should not."""
+    yield replace(node.test, negated(node.test))
+
+
+@operator(cst.BooleanOperation, cst.CompFor, cst.UnaryOperation)
+def dropped_condition(
+    node: cst.BooleanOperation | cst.CompFor | cst.UnaryOperation, source: ParsedFile
+) -> Iterator[Mutation]:
+    """A part of a condition is missing."""
+    if isinstance(node, cst.BooleanOperation):
+        for side in (node.left, node.right):
+            yield replace(node, side.with_changes(lpar=[*node.lpar, *side.lpar], rpar=[*side.rpar, *node.rpar]))
+    elif isinstance(node, cst.CompFor) and node.ifs:
+        for dropped in node.ifs:
+            yield replace(node, node.with_changes(ifs=[item for item in node.ifs if item is not dropped]))
+    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not) and not _is_test(node, source):
+        yield replace(node, node.expression)
+
+
+def _is_test(node: cst.UnaryOperation, source: ParsedFile) -> bool:
+    """Whether this is the whole condition: inverting that is the operator above."""
+    return isinstance(source.parent(node), cst.If | cst.IfExp | cst.CompIf)
+
+
+@operator(cst.BooleanOperation)
+def boolean_operator(node: cst.BooleanOperation, source: ParsedFile) -> Iterator[Mutation]:
+    """`and` and `or` are confused."""
+    old = node.operator
+    kind = cst.Or if isinstance(old, cst.And) else cst.And
+    yield replace(old, like(kind, old))
