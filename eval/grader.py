@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.run.control import Control
-from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.collect.run.control import Control, run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.judge import Verdict

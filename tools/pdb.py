@@ -11,10 +11,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.debugger.answers import Answer, CommandResult
-from gumshoe.tools.debugger.breakpoints import BreakpointTable
-from gumshoe.tools.debugger.describe import describe_results, program_output
-from gumshoe.tools.debugger.session import DebugSession, Exchange
+from gumshoe.tools.debugger.answers import Answer, CommandResult, describe_results, program_output
+from gumshoe.tools.debugger.session import BreakpointTable, DebugSession, Exchange
 from gumshoe.tools.runs.scripts import describe_end
 
 __all__ = ["Debug"]

@@ -26,8 +26,7 @@ from gumshoe.collect.episode.decisions import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json
-from gumshoe.tools.evidence.facts import normal
-from gumshoe.tools.evidence.numbering import without_numbers
+from gumshoe.tools.evidence.facts import normal, without_numbers
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.toolbox import decisions_of
 

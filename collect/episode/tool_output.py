@@ -8,8 +8,7 @@ from typing import Any
 
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import DebugFrame, Fact, LineChange, Message, Observation, Step, ToolCall, WhatIfProbe
-from gumshoe.tools.evidence.facts import FactReader
-from gumshoe.tools.evidence.numbering import numbered_text
+from gumshoe.tools.evidence.facts import FactReader, numbered_text
 
 __all__ = [
     "ToolOutput",

@@ -90,7 +90,7 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
 
             return SUSPECT
         case VaryConfig():
-            from gumshoe.collect.policies.vary import VaryPolicy
+            from gumshoe.collect.policies.heuristics import VaryPolicy
 
             return VaryPolicy()
         case InvestigatorConfig():

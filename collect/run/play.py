@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, cast
 
-from gumshoe.collect.config import LimitsConfig
-from gumshoe.collect.data.journal import Journal
+from gumshoe.collect.config import BranchConfig, LimitsConfig
+from gumshoe.collect.data.journal import Journal, comparable
+from gumshoe.collect.data.tree import branch_steps
 from gumshoe.collect.episode.agent import Agent
 from gumshoe.collect.episode.decisions import describe_turn
-from gumshoe.collect.episode.episode import AnyEnv, Episode, Perform, Request, StepResult
+from gumshoe.collect.episode.episode import AnyEnv, Episode, EpisodeSnapshot, Perform, Request, StepResult
 from gumshoe.collect.episode.finish import finished_trajectory
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.run.control import Control, run_cancellable
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.errors import ContextOverflow
+from gumshoe.errors import ContextOverflow, SandboxError
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, StopReason, ToolCall, Trajectory
+from gumshoe.records import Completion, Observation, Step, StopReason, ToolCall, Trajectory
 
-__all__ = ["cancellable", "play", "play_one"]
+__all__ = ["OpenTree", "cancellable", "play", "play_one"]
 
 
 def play(
@@ -98,3 +99,91 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
             journal.decide(completion)
     control.spend(completion.usage)
     return completion
+
+
+class OpenTree:
+    """Where the episodes of one tree begin: in a fresh sandbox, or in that of the previous episode.
+
+    A branch continues from a snapshot of its parent if there is one. If there is none, because the process that made
+    it was killed or because a snapshot could not hold everything, the parent's turns up to the branch are carried out
+    again in a fresh sandbox, and must be answered as before.
+
+    Args:
+        config: which decisions branch; None: none do, and every episode begins anew.
+        read: returns a finished trajectory, given its id.
+    """
+
+    def __init__(self, config: BranchConfig | None, read: Callable[[str], Trajectory]) -> None:
+        self._config = config
+        self._read = read
+        self._episode: Episode | None = None
+        self._snapshots: dict[tuple[str, int], EpisodeSnapshot] = {}
+        self._finished: dict[str, Trajectory] = {}
+
+    def begin(self, spec: EpisodeSpec, make: Callable[[], Episode]) -> Episode:
+        """The episode, ready for the first turn of its own.
+
+        Args:
+            spec: what is to be played.
+            make: makes an episode with an environment of its own.
+
+        Raises:
+            SandboxError, TaskError, ConfigError: no sandbox starts, or the parent's turns now get other answers.
+        """
+        point = spec.branch
+        kept = self._snapshots.get((point.parent, point.step)) if point is not None else None
+        if kept is not None and self._episode is not None:
+            self._episode.restore(kept, spec)
+            return self._episode
+        self.close()
+        self._episode = make()
+        if point is not None:
+            parent = self._finished.get(point.parent) or self._read(point.parent)
+            self._finished[point.parent] = parent
+            _repeat(self._episode, parent.steps[: point.step])
+            self._keep(self._episode, point.parent, point.step)
+        return self._episode
+
+    def before(self, episode: Episode, completion: Completion) -> None:
+        """Called with a turn's completion before it is acted on: keeps the place if the episode branches there."""
+        if self._config is None:
+            return
+        kinds = [*(step.decision for step in episode.steps), episode.decision(completion)]
+        if len(episode.steps) in branch_steps(episode.spec.branch, episode.spec.level, kinds, self._config):
+            self._keep(episode, episode.spec.id, len(episode.steps))
+
+    def finish(self, trajectory: Trajectory) -> None:
+        """Takes note of a finished trajectory."""
+        # Programs that were left running must not affect the next branch.
+        if self._config is None or trajectory.tampering:
+            self.close()
+        if self._config is not None:
+            self._finished[trajectory.id] = trajectory
+
+    def close(self) -> None:
+        """Removes the sandbox and forgets its snapshots. Idempotent."""
+        episode, self._episode = self._episode, None
+        self._snapshots.clear()
+        if episode is not None:
+            episode.close()
+
+    def _keep(self, episode: Episode, trajectory: str, step: int) -> None:
+        kept = episode.snapshot()
+        if kept is not None:
+            self._snapshots[trajectory, step] = kept
+
+
+def _repeat(episode: Episode, steps: Sequence[Step]) -> None:
+    """Carries out turns again. Raises SandboxError if they are answered differently."""
+    for step in steps:
+        # The first request starts the environment.
+        episode.next_request()
+        again = episode.accept(step.completion)
+        if episode.stop is not None or _texts(again.observations) != _texts(step.observations):
+            name = episode.spec.id
+            raise SandboxError(f"{name} cannot begin: its parent's turn {step.index} was answered differently now")
+    episode.next_request()
+
+
+def _texts(observations: Sequence[Observation]) -> list[str]:
+    return [comparable(observation.text) for observation in observations]

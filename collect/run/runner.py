@@ -23,11 +23,9 @@ from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies import close_policy, make_policy
-from gumshoe.collect.run.branching import OpenTree
-from gumshoe.collect.run.control import Control, Interrupted
+from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
 from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory
-from gumshoe.collect.run.parallel import TICK_S, run_threads
-from gumshoe.collect.run.play import cancellable, play
+from gumshoe.collect.run.play import OpenTree, cancellable, play
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace

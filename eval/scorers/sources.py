@@ -8,8 +8,7 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.packs import clean_path
-from gumshoe.collect.run.control import Control
-from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.collect.run.control import Control, run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.host_git import Repositories

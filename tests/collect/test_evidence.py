@@ -23,8 +23,7 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.text import cut
-from gumshoe.tools.evidence.facts import FactReader
-from gumshoe.tools.evidence.numbering import numbered_text, without_numbers
+from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
 from support.collect.small_trajectories import trajectory
 
 SOURCE = '''\

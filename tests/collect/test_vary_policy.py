@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.data.unseen import unseen
-from gumshoe.collect.policies.vary import VaryPolicy
+from gumshoe.collect.policies.heuristics import VaryPolicy
 from gumshoe.collect.policy_config import VaryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.records import StopReason, ToolSchema, Trajectory

@@ -30,8 +30,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
-from gumshoe.tools.debugger.answers import read_announcement, read_answer
-from gumshoe.tools.debugger.describe import describe_results, program_output
+from gumshoe.tools.debugger.answers import describe_results, program_output, read_announcement, read_answer
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.scripts import read_outcomes
 from gumshoe.tools.runs.tracebacks import exception_text, printed_frames

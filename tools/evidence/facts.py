@@ -17,7 +17,7 @@ from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.tracing.calls import is_hidden
 from gumshoe.tools.whatif import SHOW_CHANGES
 
-__all__ = ["EXCEPTION", "RETURNED", "FactReader", "all_facts", "normal"]
+__all__ = ["EXCEPTION", "RETURNED", "FactReader", "all_facts", "normal", "numbered_text", "without_numbers"]
 
 EXCEPTION = "__exception__"
 RETURNED = "__return__"
@@ -27,6 +27,9 @@ _WORDS = 150
 """The most characters of an exception that are quoted: `eval` cuts longer lines."""
 _EVENTS = {"return": "return", "post-mortem": "failure"}
 _LENGTH = re.compile(r" \(len \d+\)$")
+_HINT = '\nTo cite the last: {{"fact": {}}}'
+_LABELS = "FAILED |ERROR |CRASHED |TIMED OUT |> "
+"""What may stand between the number of a fact and the fact."""
 
 
 class FactReader:
@@ -223,3 +226,45 @@ def _settled(call: Mapping[str, Any], lines: Sequence[int]) -> Iterator[tuple[in
     if not call["skipped"]:
         for (_, values, _), after in zip(call["steps"], lines[1:], strict=False):
             yield after, values
+
+
+def numbered_text(observation: Observation, facts: Sequence[Fact]) -> tuple[str, tuple[Fact, ...]]:
+    """The text of an observation with the number in front of each fact that it shows.
+
+    After a look with the debugger, a last line spells out how to cite, for small models that learn to copy it.
+
+    Args:
+        observation: the one whose text is wanted.
+        facts: its facts.
+
+    Returns:
+        The text, and the facts that have a number there, in the order of the text.
+    """
+    text = observation.text
+    marks: dict[int, Fact] = {}
+    for fact in facts:
+        places = (match.start() for match in _places_of(fact, text))
+        place = next((place for place in places if place not in marks), None)
+        if place is not None:
+            marks[place] = fact
+    marked = sorted(marks.items())
+    for place, fact in reversed(marked):
+        text = f"{text[:place]}[f{fact.number}] {text[place:]}"
+    if marked and observation.tool == "pdb":
+        text += _HINT.format(marked[-1][1].number)
+    return text, tuple(fact for _, fact in marked)
+
+
+def without_numbers(text: str) -> str:
+    """The text as it was before `numbered_text` wrote numbers into it."""
+    return re.sub(rf"\[f\d+\] |{re.escape(_HINT.format('N')).replace('N', r'[0-9]+')}", "", text)
+
+
+def _places_of(fact: Fact, text: str) -> Iterator[re.Match[str]]:
+    """Where a text shows a fact, or the beginning of one that was cut."""
+    if not fact.shown:
+        return
+    for head in (rf"(?:{_LABELS}|^\d+ )", r"(?<![\w.])"):
+        yield from re.finditer(rf"{head}{re.escape(fact.shown)}(?![\w.]*\w)", text, re.MULTILINE)
+    if fact.beginning:
+        yield from re.finditer(rf"(?<![\w.]){re.escape(fact.beginning)}", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email.utils
 import logging
 import random
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -16,18 +17,11 @@ import tenacity
 from pydantic import ValidationError
 
 from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.policies.providers.redact import redact, redact_answer
 from gumshoe.collect.policy_config import Prices, RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 
-__all__ = [
-    "ProviderPolicy",
-    "StatusError",
-    "Transient",
-    "parse_retry_after",
-    "priced",
-]
+__all__ = ["ProviderPolicy", "StatusError", "Transient", "parse_retry_after", "priced", "redact", "redact_answer"]
 
 log = logging.getLogger(__name__)
 SHOWN = 500
@@ -41,6 +35,14 @@ OVERFLOW_SIGNS = (
     "too long",
     "request_too_large",
 )
+MARK = "[key]"
+MIN_KEY = 6
+MIN_PART = 8
+MIN_END = 3
+MIN_SECRET = 16
+"""Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`), which may be ordinary words in an answer."""
+
+_MASK = r"(?:\*{2,}|\.{3,}|…|•{2,}|x{4,}|X{4,})"
 
 
 @contextmanager
@@ -241,3 +243,51 @@ def _wait(number: int, asked: float | None, config: RetryConfig, rng: random.Ran
 def priced(usage: Usage, prices: Prices | None) -> Usage:
     """The usage with its cost, if prices are known."""
     return usage if prices is None else usage.model_copy(update={"cost_usd": prices.cost(usage)})
+
+
+def redact(text: str, key: str) -> str:
+    """`text` with the key, every run of 8 or more characters of it, and masked forms (`sk-ab***wxyz`) replaced.
+
+    Meant for error messages and logs.
+    """
+    if len(key) < MIN_KEY or not text:
+        return text
+    return _without_masked(_without_runs(text.replace(key, MARK), key, MIN_PART), key)
+
+
+def redact_answer(text: str, key: str) -> str:
+    """A model's `text` without the key or long runs of it; dummies and short runs stay, as they may be intended."""
+    return text if len(key) < MIN_SECRET else _without_runs(text.replace(key, MARK), key, MIN_SECRET)
+
+
+def _without_runs(text: str, key: str, size: int) -> str:
+    """`text` with each maximal run of `size` characters or more that also occurs in the key replaced."""
+    if len(key) < size:
+        return text
+    parts = {key[start : start + size] for start in range(len(key) - size + 1)}
+    pieces: list[str] = []
+    position = 0
+    while position < len(text):
+        if text[position : position + size] not in parts:
+            pieces.append(text[position])
+            position += 1
+            continue
+        end = position + size
+        while end < len(text) and text[end - size + 1 : end + 1] in parts:
+            end += 1
+        pieces.append(MARK)
+        position = end
+    return "".join(pieces)
+
+
+def _without_masked(text: str, key: str) -> str:
+    """`text` without forms such as `sk-ab***wxyz`: a beginning of the key, a mask, an end of it, or only one end."""
+    word = r"[\w\-]*"
+
+    def hidden(match: re.Match[str]) -> str:
+        head, tail = match["head"], match["tail"]
+        begins = len(head) >= MIN_END and key.startswith(head)
+        ends = len(tail) >= MIN_END and key.endswith(tail)
+        return MARK if begins or ends else match[0]
+
+    return re.sub(f"(?P<head>{word}){_MASK}(?P<tail>{word})", hidden, text)

@@ -14,7 +14,7 @@ from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.data.interchange.files import FORMATS
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.collect.packs import pack_text, with_pack
-from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.run.parallel import run_parallel
+from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
