@@ -13,9 +13,8 @@ import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.episode.agent import Agent, make_agent
 from gumshoe.collect.episode.episode import NOT_RUN, Episode
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import Agent, EpisodeSpec, make_agent
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.spaces import MAX_TEXT, AnyText
 from gumshoe.errors import SandboxError

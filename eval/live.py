@@ -14,10 +14,9 @@ from typing import Any
 from pydantic import Field, JsonValue
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
-from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.conversation import as_template_chat, read_turn
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.packs import grounded_share, lines_overlap
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig

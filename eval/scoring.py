@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Solution
 from gumshoe.eval.records import ALL, Result
-from gumshoe.eval.results.metrics import BY_NAME
+from gumshoe.eval.results.measures import BY_NAME
 from gumshoe.eval.scorers import own_scores
 from gumshoe.eval.scorers.conduct import tool_counts
-from gumshoe.eval.scorers.localization import adherence
+from gumshoe.eval.scorers.localization import Sources, adherence, fetch_sources
 from gumshoe.eval.scorers.ranking import Rankings
-from gumshoe.eval.scorers.sources import Sources, fetch_sources
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, Score, Task, Trajectory

@@ -28,8 +28,7 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
 from gumshoe.tools.runs.scripts import describe_end, read_written, run_script, script_folder
 from gumshoe.tools.tracing.calls import Trace, TracedCall, merge, read_trace
-from gumshoe.tools.tracing.compare import CallComparison, compare, summarize
-from gumshoe.tools.tracing.describe import describe_trace
+from gumshoe.tools.tracing.compare import CallComparison, compare, describe_trace, summarize
 
 __all__ = ["TraceFunction"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.conversation import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import Completion, Decision, Message, Task, ToolSchema

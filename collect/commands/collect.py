@@ -12,9 +12,8 @@ from pathlib import Path
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
 from gumshoe.collect.data.tree import is_whole
-from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, close_policy, make_policy
 from gumshoe.collect.policies.step import StepPolicy

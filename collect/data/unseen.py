@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal
 
-from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
 from gumshoe.records import Completion, Decision, Message, Step, Trajectory
 from gumshoe.storage import parse_json

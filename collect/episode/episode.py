@@ -22,10 +22,8 @@ from typing import Any, SupportsFloat, TypeAlias, cast
 import gymnasium
 
 from gumshoe.collect.config import LimitsConfig
-from gumshoe.collect.episode.agent import Agent, nudge
-from gumshoe.collect.episode.conversation import as_text_messages, boundary, read_turn, shown
-from gumshoe.collect.episode.decisions import parse_decision
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.conversation import as_text_messages, boundary, parse_decision, read_turn, shown
+from gumshoe.collect.episode.spec import Agent, EpisodeSpec, nudge
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv, EnvironmentInfo

@@ -1,16 +1,40 @@
-"""Which episode is played: a task, its oracle, a sample and a seed."""
+"""What an episode is made of: a task with its oracle and seed, and the agent in front of it.
+
+All agents are one loop that differs only in configuration.
+
+| kind    | tools                                        | ends with |
+|---------|----------------------------------------------|-----------|
+| debug   | all                                          | submit    |
+| rewrite | all but the debugger                         | submit    |
+| debug_5 | all; the debugger appears after five rewrites | submit    |
+| seeker  | information tools                            | report    |
+| react   | all, described and called in plain text      | submit    |
+
+In the regime `issue`, where no test fails yet, each agent also has the tool `reproduce` and a prompt that says so.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
-from gumshoe.records import BranchPoint, Oracle, Task, TaskRef
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.prompts import PROMPTS, read_template, render
+from gumshoe.records import BranchPoint, Message, Oracle, Task, TaskRef, ToolSchema
+from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
-__all__ = ["REPORT_SCORE", "EpisodeSpec", "task_ref"]
+__all__ = ["REPORT_SCORE", "Agent", "EpisodeSpec", "Regime", "make_agent", "nudge", "task_ref"]
 
 REPORT_SCORE = "line_f1"
 """The score of a report, which is an episode's outcome if no patch was judged."""
+SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
+REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
+WITHOUT_ARGUMENTS = ("eval", "suspects", "vary", "listdir")
+"""Tools that need no arguments, in the order in which they help."""
+Regime = Literal["debug", "issue"]
 
 
 @dataclass(frozen=True)
@@ -45,3 +69,81 @@ class EpisodeSpec:
 def task_ref(task: Task) -> TaskRef:
     """Which task a trajectory is about, without the task itself."""
     return TaskRef(id=task.id, hash=task.hash, source=task.source, regime=task.regime, tags=task.tags)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """What an agent may do and how it is asked.
+
+    `tools` and `template` are those of the regime `debug`; with `reproduces`, the regime `issue` adds `reproduce`.
+    `as_text` says that tools are described, called and answered in plain text, whatever the server supports.
+    `unlocked_by` maps a tool to `(other tool, count)`: it is offered once the other tool has been called that often.
+    """
+
+    kind: str
+    tools: tuple[str, ...]
+    template: str
+    issue_template: str
+    nudges: int
+    context_tokens: int | None
+    as_text: bool
+    unlocked_by: Mapping[str, tuple[str, int]]
+    reproduces: bool = False
+
+    def tools_in(self, regime: Regime) -> tuple[str, ...]:
+        """The tools on tasks of a regime."""
+        return with_reproduce(self.tools) if regime == "issue" and self.reproduces else self.tools
+
+    def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str, regime: Regime = "debug") -> str:
+        """The system message: the same for every task of a regime, so that servers can keep it cached."""
+        tools = [schema.name for schema in schemas]
+        template = self.issue_template if regime == "issue" else self.template
+        return render(template, kind=self.kind, tools=tools, instructions=instructions, regime=regime)
+
+    def opening(self, task: Task, schemas: Sequence[ToolSchema], instructions: str) -> tuple[Message, Message]:
+        """The system message and the user message that every episode begins with."""
+        return (
+            Message(role="system", content=self.system_prompt(schemas, instructions, task.regime)),
+            Message(role="user", content=task.problem_statement.strip()),
+        )
+
+    def offered(self, schemas: Sequence[ToolSchema], used: Mapping[str, int]) -> tuple[ToolSchema, ...]:
+        """The tools that may be called now, where `used` counts the calls so far by tool."""
+        return tuple(schema for schema in schemas if self._unlocked(schema.name, used))
+
+    def _unlocked(self, tool: str, used: Mapping[str, int]) -> bool:
+        needed, count = self.unlocked_by.get(tool, ("", 0))
+        return used.get(needed, 0) >= count
+
+
+def make_agent(config: AgentConfig) -> Agent:
+    """The agent that a config describes. Raises ConfigError for a template or a tool that cannot be used."""
+    make_toolbox(config.tools or ())
+    tools = {"seeker": SEEKER_TOOLS, "rewrite": REWRITE_TOOLS}.get(config.kind, DEBUG_TOOLS)
+    return Agent(
+        kind=config.kind,
+        tools=config.tools or tools,
+        template=read_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "")),
+        issue_template=read_template(Path(config.prompt) if config.prompt else _bundled(config.kind, "_issue")),
+        nudges=config.nudges,
+        context_tokens=config.context_tokens,
+        as_text=config.kind == "react",
+        unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
+        reproduces=config.tools is None,
+    )
+
+
+def nudge(schemas: Sequence[ToolSchema], reason: str, used: Mapping[str, int]) -> str:
+    """The message to an agent that called no tool: why its turn failed, and how to call one.
+
+    Small models copy the example. So it is a call that helps and needs no arguments, and not one that they have just
+    made; `used` counts the calls so far by tool.
+    """
+    tools = [schema.name for schema in schemas]
+    helpful = [tool for tool in WITHOUT_ARGUMENTS if tool in tools]
+    example = min(helpful or tools, key=lambda tool: used.get(tool, 0))
+    return render(read_template(PROMPTS / "nudge.jinja"), reason=reason, tools=tools, example=example)
+
+
+def _bundled(kind: str, regime: str) -> Path:
+    return PROMPTS / f"{kind if kind in ('seeker', 'react') else 'debug'}{regime}.jinja"

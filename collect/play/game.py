@@ -9,9 +9,8 @@ from rich.rule import Rule
 from rich.text import Text
 
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.play.lines import LineInput, Suggestion, suggestions
 from gumshoe.console import Console
 from gumshoe.env.debug_env import DebugEnv

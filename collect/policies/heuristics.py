@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.data.evidence import failure_fact, failures, pack_arguments, stop_at
-from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.conversation import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame, tool_outputs
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, DebugFrame, Decision, Fact, Finding, Location, Message, ToolSchema

@@ -17,8 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
-from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.episode.decisions import format_decision
+from gumshoe.collect.episode.conversation import count_turns, format_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief

@@ -9,11 +9,10 @@ from typing import Any, cast
 from gumshoe.collect.config import BranchConfig, LimitsConfig
 from gumshoe.collect.data.journal import Journal, comparable
 from gumshoe.collect.data.tree import branch_steps
-from gumshoe.collect.episode.agent import Agent
-from gumshoe.collect.episode.decisions import describe_turn
+from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.episode.episode import AnyEnv, Episode, EpisodeSnapshot, Perform, Request, StepResult
 from gumshoe.collect.episode.finish import finished_trajectory
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import Agent, EpisodeSpec
 from gumshoe.collect.run.control import Control, run_cancellable
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv

@@ -19,9 +19,8 @@ from gumshoe.collect.config import CollectConfig, TasksConfig
 from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.data.tree import is_whole, open_episodes
-from gumshoe.collect.episode.agent import make_agent
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import close_policy, make_policy
 from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
 from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig
-from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.spec import make_agent
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
-from gumshoe.eval.arms.playing import SeekerPacks
-from gumshoe.eval.arms.policies import PolicyProvider
+from gumshoe.eval.arms.policies import PolicyProvider, SeekerPacks
 from gumshoe.eval.arms.solvers.command import CommandSolver
 from gumshoe.eval.arms.solvers.policy import OneShotSolver, OwnPatches, PolicySolver
 from gumshoe.eval.arms.solvers.script import ScriptedSolver

@@ -10,7 +10,7 @@ from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.config import apply_overrides, read_yaml, validate
 from gumshoe.errors import TaskError
-from gumshoe.eval.mcp.config import McpConfig
+from gumshoe.eval.mcp.tool_session import McpConfig
 
 __all__ = ["configure", "run"]
 
@@ -50,9 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until the client leaves, or until Ctrl-C. Raises GumshoeError."""
     from gumshoe.env.sandboxes.open import close_pools, require_sandbox
-    from gumshoe.eval.mcp.server import make_server
+    from gumshoe.eval.mcp.server import PATH, http_app, make_server, run_stdio
     from gumshoe.eval.mcp.tool_session import Repository
-    from gumshoe.eval.mcp.transports import PATH, http_app, run_stdio
 
     config = _config(arguments)
     check_policy(config.policy)

@@ -45,8 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves, or writes files. Raises ConfigError, DatasetError and TaskError."""
-    from gumshoe.eval.view.gold_patches import GoldPatches
     from gumshoe.eval.view.library import open_library
+    from gumshoe.eval.view.sources import GoldPatches
 
     gold = GoldPatches(arguments.tasks)
     with open_library(arguments.paths, gold, arguments.model) as library:

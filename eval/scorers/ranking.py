@@ -16,8 +16,7 @@ from unidiff.patch import Hunk, Line
 from gumshoe.collect.packs import clean_path
 from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
-from gumshoe.eval.scorers.localization import locations_of
-from gumshoe.eval.scorers.sources import Sources
+from gumshoe.eval.scorers.localization import Sources, locations_of
 from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 

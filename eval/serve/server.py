@@ -23,15 +23,16 @@ from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve.backends import (
     Backend,
+    check_model_folder,
     choose_backend,
     container_command,
     environment,
+    lay_out_for_transformers,
     look_for,
     look_in_image,
     serve_command,
 )
 from gumshoe.eval.serve.guardian import GRACE_S
-from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
 
 __all__ = ["ModelServer"]
 

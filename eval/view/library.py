@@ -14,11 +14,9 @@ from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episodes import messages_of, read_line, read_row
 from gumshoe.eval.view.evaluations import arm_label, evaluated, evaluation_of, read_results, task_of
-from gumshoe.eval.view.gold_patches import GoldPatches
-from gumshoe.eval.view.player import cap, player_of
+from gumshoe.eval.view.player import cap, player_of, tree_ids, tried_beside
 from gumshoe.eval.view.rows import REPORTED
-from gumshoe.eval.view.sources import Source
-from gumshoe.eval.view.trees import tree_ids, tried_beside
+from gumshoe.eval.view.sources import GoldPatches, Source
 from gumshoe.records import Location
 
 __all__ = ["Library", "NotThere", "open_library"]

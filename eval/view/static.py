@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.errors import ConfigError, GumshoeError
-from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library, open_library
+from gumshoe.eval.view.sources import GoldPatches
 
 __all__ = ["PAGE", "PAGE_FILES", "write_beside", "write_static"]
 

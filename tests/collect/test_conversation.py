@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.episode.conversation import as_text_chat
-from gumshoe.collect.episode.decisions import (
+from gumshoe.collect.episode.conversation import (
     ParsedDecision,
+    as_text_chat,
     describe_turn,
     format_decision,
     parse_decision,

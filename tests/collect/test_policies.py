@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import RunFolder
-from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK

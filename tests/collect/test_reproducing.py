@@ -10,8 +10,7 @@ import pytest
 from gumshoe.collect.commands.probe import check_pack
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.export.seeker import SeekerView
-from gumshoe.collect.episode.agent import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy

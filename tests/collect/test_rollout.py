@@ -10,9 +10,8 @@ import pytest
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
-from gumshoe.collect.episode.agent import DEBUG_TOOLS, make_agent
 from gumshoe.collect.episode.conversation import as_text_messages, shown
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import DEBUG_TOOLS, EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy

@@ -8,8 +8,7 @@ import pytest
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.unseen import unseen
-from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.gold import GoldEdit, read_gold

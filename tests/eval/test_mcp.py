@@ -29,9 +29,8 @@ from mcp.types import (
 )
 
 from gumshoe.env.tasks import load_tasks
-from gumshoe.eval.mcp.config import McpConfig
 from gumshoe.eval.mcp.server import make_server
-from gumshoe.eval.mcp.tool_session import Repository
+from gumshoe.eval.mcp.tool_session import McpConfig, Repository
 from gumshoe.records import ContextPack
 from support.provider_server import chat, provider
 from support.sandboxes.processes import descendants, state

@@ -33,8 +33,8 @@ from gumshoe.eval.results.stats import (
     reliability,
     wilson,
 )
+from gumshoe.eval.scorers.localization import Sources
 from gumshoe.eval.scorers.ranking import Rankings
-from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import score_trajectory
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory

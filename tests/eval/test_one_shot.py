@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.solvers.code_answers import CodeEdit, Shown, edits_in
-from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
+from gumshoe.eval.arms.solvers.one_shot import AGENT, CodeEdit, Shown, ShownFirst, edits_in, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 from support.eval.made import make_pack
 from support.sandboxes.sandbox_backends import LOCAL

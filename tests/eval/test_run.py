@@ -24,8 +24,7 @@ from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.policies import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
-from gumshoe.eval.evaluate import evaluate
-from gumshoe.eval.prepare import choose_tasks
+from gumshoe.eval.evaluate import choose_tasks, evaluate
 from gumshoe.eval.records import Result
 from support.eval.made import write_eval_config
 from support.shop_tasks import make_taskset

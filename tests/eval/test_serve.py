@@ -21,7 +21,7 @@ from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.model_folder import check_model_folder, lay_out_for_transformers
+from gumshoe.eval.serve.backends import check_model_folder, lay_out_for_transformers
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
 TOOLS = json.loads((Path(__file__).parents[1] / "support" / "eval" / "micro_tools.json").read_text())

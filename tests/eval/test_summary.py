@@ -16,13 +16,12 @@ from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
-from gumshoe.eval.prepare import read_losses
+from gumshoe.eval.evaluate import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results.measures import measures
 from gumshoe.eval.results.tables import print_table
-from gumshoe.eval.scorers.localization import adherence
+from gumshoe.eval.scorers.localization import Sources, adherence
 from gumshoe.eval.scorers.ranking import Rankings
-from gumshoe.eval.scorers.sources import Sources
 from gumshoe.eval.scoring import make_results, score_trajectory
 from gumshoe.eval.summarize import summarize, timing
 from gumshoe.records import ContextPack, Decision, PolicyInfo

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.bugs.packages.sources import copy_tree
@@ -23,8 +22,8 @@ from gumshoe.env.bugs.projects import copy_into_taskset, find_projects, sources_
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import TaskError
-from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import open_library
+from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.records import Completion, Limits, StopReason, Task, ToolCall
 from support.sandboxes.sandbox_backends import WARM
 

@@ -10,8 +10,7 @@ import pytest
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.filters import make_rule
-from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env import DebugEnv, SandboxConfig

@@ -11,7 +11,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, ServeError
-from gumshoe.eval.serve.model_folder import check_model_folder
+from gumshoe.eval.serve.backends import check_model_folder
 from gumshoe.train.model import load_tokenizer, load_weights, read_template, training_template, unpack
 from gumshoe.train.rows.render import Renderer, spans
 from gumshoe.train.sft import train

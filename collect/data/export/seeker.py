@@ -11,8 +11,8 @@ from typing import Any
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.evidence import build_pack, pack_arguments
 from gumshoe.collect.data.export.rows import make_row
-from gumshoe.collect.episode.agent import Regime, make_agent
-from gumshoe.collect.episode.decisions import format_decision
+from gumshoe.collect.episode.conversation import format_decision
+from gumshoe.collect.episode.spec import Regime, make_agent
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, reproduction_of
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from gumshoe.collect.episode.decisions import parse_decision
+from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Completion,

@@ -11,8 +11,7 @@ import random
 from collections.abc import Sequence
 
 from gumshoe.collect.data.evidence import failures, pack_arguments
-from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.episode.decisions import format_decision, turn_with_call
+from gumshoe.collect.episode.conversation import count_turns, format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.handover import conclusion, pack_of

@@ -13,13 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.episode.decisions import describe_turn
+from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.play.game import patch_text, shown
 from gumshoe.console import Console
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.records import Result, Summary
-from gumshoe.eval.results.metrics import measured, named, percent, shown_groups
+from gumshoe.eval.results.measures import measured, named, percent, shown_groups
 from gumshoe.records import Step, Task, Trajectory
 
 __all__ = ["episode_text", "outcome_table", "show_outcome"]

@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.view.episodes import read_line, read_row
-from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.player import LONGEST_TEXT, MOST_CHARACTERS, cap, code_of
-from gumshoe.eval.view.sources import find_sources
+from gumshoe.eval.view.sources import GoldPatches, find_sources
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
 from support.eval.viewer import all_rows, open_library
 

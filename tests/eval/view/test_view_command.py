@@ -16,8 +16,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from gumshoe.eval.masks import Masks
-from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library
+from gumshoe.eval.view.sources import GoldPatches
 from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.trees import tree_ids
+from gumshoe.eval.view.player import tree_ids
 from gumshoe.records import BranchPoint, Decision, Trajectory
 from support.eval.view_samples import REPAIR, SEEK, make_trajectory, write_run
 from support.eval.viewer import all_rows, open_library, quiet_page, serving

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.episode.agent import make_agent
-from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import PolicyConfig
 from gumshoe.collect.run.play import play_one

@@ -12,9 +12,9 @@ import httpx2
 from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.eval.view import library as view_library
-from gumshoe.eval.view.gold_patches import GoldPatches
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.server import make_app
+from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.eval.web import WebServer, is_loopback
 
 __all__ = ["all_rows", "get", "open_library", "quiet_page", "serving"]
