@@ -17,7 +17,7 @@ from gumshoe.tools.tracing.calls import Trace, TracedCall, is_hidden
 __all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "describe_trace", "summarize"]
 
 _NAMED = 6
-_VALUES = 6
+_MOST_VALUES = 6
 _COMPARED = 200
 _CALLS = 3
 _HEAD, _AROUND, _TAIL = 5, 2, 5
@@ -174,7 +174,7 @@ def _values_there(call: TracedCall, other: TracedCall, steps: int, text: str) ->
     words = set(re.findall(r"[^\W\d]\w*", text))
     found = _different(_state(call, steps), _state(other, steps))
     order = sorted(found, key=lambda name: name.rpartition(".")[2] not in words)
-    return {name: found[name] for name in order[:_VALUES]}
+    return {name: found[name] for name in order[:_MOST_VALUES]}
 
 
 def _state(call: TracedCall, steps: int) -> dict[str, str]:
