@@ -9,33 +9,14 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "command", "containers_of", "descendants", "reap"]
+__all__ = ["adopt_orphans", "command", "containers_of", "reap"]
 
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans() -> None:
-    """Makes every orphan a child of this process, so that nothing can hide from `descendants`."""
+    """Makes every orphan a child of this process, so that none of them hides."""
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid` that have not ended."""
-    found: list[int] = []
-    for place in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in map(int, place.read_text().split()):
-                if state(child) not in {"Z", ""}:
-                    found += [child, *descendants(child)]
-    return found
-
-
-def state(pid: int) -> str:
-    """The state letter of a process; empty where there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""
 
 
 def command(pid: int) -> str:

@@ -27,7 +27,7 @@ from typing import Any
 import yaml
 
 from benchmarks.environment.bench_bug import with_copy
-from benchmarks.soak.leftovers import adopt_orphans, command, descendants, reap
+from benchmarks.soak.leftovers import adopt_orphans, command, reap
 from benchmarks.soak.tree_policy import EDIT_TURN, edits_of
 from gumshoe.collect.commands.status import summarize
 from gumshoe.collect.data.journal import comparable
@@ -36,6 +36,7 @@ from gumshoe.collect.data.tree import Trees, node_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, Trajectory
+from tests.support.sandboxes.processes import descendants
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 4
