@@ -26,8 +26,7 @@ from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grader import find_flaky
 from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.scoring import load_scorers, make_results
-from gumshoe.eval.summarize import summarize, timing
+from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
 from gumshoe.eval.swebench.official import (
     check_installed,
     check_rows,

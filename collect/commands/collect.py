@@ -14,9 +14,9 @@ from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_tra
 from gumshoe.collect.data.tree import is_whole
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.policies.human import StepPolicy
 from gumshoe.collect.policies.llm import with_llm
-from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, close_policy, make_policy
-from gumshoe.collect.policies.step import StepPolicy
+from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
 from gumshoe.collect.policy_config import CustomConfig, HumanConfig
 from gumshoe.collect.run.control import Control, stop_on_signals
 from gumshoe.collect.run.factories import open_factories
@@ -27,7 +27,7 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.plugins import search_beside
-from gumshoe.protocols import Policy
+from gumshoe.protocols import Policy, close_policy
 
 __all__ = ["collect", "configure", "run"]
 

@@ -19,7 +19,7 @@ from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.packs import headline, pack_text
-from gumshoe.collect.policies.investigator.handover import pack_so_far
+from gumshoe.collect.policies.investigator.policy import pack_so_far
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.config import apply_overrides, validate
 from gumshoe.env.diff import apply_to_folder

@@ -1,5 +1,5 @@
 """Who decides: models, scripts, people and recordings, all behind `gumshoe.protocols.Policy`."""
 
-from gumshoe.collect.policies.registry import close_policy, make_policy
+from gumshoe.collect.policies.registry import make_policy
 
-__all__ = ["close_policy", "make_policy"]
+__all__ = ["make_policy"]

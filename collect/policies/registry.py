@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, assert_never, runtime_checkable
+from typing import assert_never
 
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policies.scripted import Recordings
@@ -27,21 +27,10 @@ from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
 from gumshoe.records import Oracle, Task
 
-__all__ = ["TRUSTED_KINDS", "check_policy", "close_policy", "make_policy"]
+__all__ = ["TRUSTED_KINDS", "check_policy", "make_policy"]
 
 TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
-
-
-@runtime_checkable
-class _Closeable(Protocol):
-    def close(self) -> None: ...
-
-
-def close_policy(policy: Policy) -> None:
-    """Closes what a policy holds open, such as connections; most hold nothing."""
-    if isinstance(policy, _Closeable):
-        policy.close()
 
 
 def check_policy(config: PolicyConfig) -> None:

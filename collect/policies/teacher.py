@@ -21,8 +21,8 @@ from gumshoe.collect.episode.conversation import count_turns, format_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
-from gumshoe.collect.policies.investigator.handover import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
+from gumshoe.collect.policies.investigator.policy import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema

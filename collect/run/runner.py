@@ -21,13 +21,13 @@ from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.data.tree import is_whole, open_episodes
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.policies import make_policy
 from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
 from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory
 from gumshoe.collect.run.play import OpenTree, cancellable, play
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
-from gumshoe.protocols import Policy
+from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Oracle, Task, Trajectory
 
 __all__ = ["RunResult", "Runner", "plan_episodes", "wanted_tasks"]

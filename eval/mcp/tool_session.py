@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies import close_policy, make_policy
+from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policy_config import InvestigatorConfig, PolicyConfig
 from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
 from gumshoe.collect.run.play import play_one
@@ -25,6 +25,7 @@ from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.sandboxes.staging import FolderMirror
 from gumshoe.env.tasks.folders import load_local
 from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.protocols import close_policy
 from gumshoe.records import Decision, Observation, Task, ToolCall, Trajectory
 from gumshoe.tools.toolbox import decisions_of
 

@@ -331,6 +331,17 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class _Closeable(Protocol):
+    def close(self) -> None: ...
+
+
+def close_policy(policy: Policy) -> None:
+    """Closes what a policy holds open, such as connections; most hold nothing."""
+    if isinstance(policy, _Closeable):
+        policy.close()
+
+
 class Scorer(Protocol):
     """Measures a finished trajectory."""
 

@@ -12,8 +12,8 @@ from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
 from gumshoe.collect.policies.investigator.belief import form_belief
-from gumshoe.collect.policies.investigator.handover import pack_of
 from gumshoe.collect.policies.investigator.latest import in_words, line_and_change
+from gumshoe.collect.policies.investigator.policy import pack_of
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.policy_config import InvestigatorConfig
 from gumshoe.eval.scorers.conduct import conduct_of

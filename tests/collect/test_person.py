@@ -80,7 +80,7 @@ def test_a_person_types_calls() -> None:
 
 
 def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
-    from gumshoe.collect.policies.step import StepPolicy
+    from gumshoe.collect.policies.human import StepPolicy
 
     script = [Completion(text=f"turn {n}", tool_calls=(ToolCall(id=f"c{n}", name="eval"),)) for n in range(3)]
     typed = io.StringIO("\ne\ne view path=a.py\nt\nlistdir\ngrep pattern=x\n")
@@ -97,7 +97,7 @@ def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
 
 
 def test_a_person_may_stop() -> None:
-    from gumshoe.collect.policies.step import StepPolicy
+    from gumshoe.collect.policies.human import StepPolicy
     from gumshoe.collect.run.control import Interrupted
 
     def stop() -> None:

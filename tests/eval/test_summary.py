@@ -22,8 +22,7 @@ from gumshoe.eval.results.measures import measures
 from gumshoe.eval.results.tables import print_table
 from gumshoe.eval.scorers.localization import Sources, adherence
 from gumshoe.eval.scorers.ranking import Rankings
-from gumshoe.eval.scoring import make_results, score_trajectory
-from gumshoe.eval.summarize import summarize, timing
+from gumshoe.eval.scoring import make_results, score_trajectory, summarize, timing
 from gumshoe.records import ContextPack, Decision, PolicyInfo
 from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 

@@ -17,9 +17,8 @@ from typing import Any
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.tool_output import shown_code, tool_outputs
 from gumshoe.collect.packs import clean_path
-from gumshoe.collect.policies import close_policy
 from gumshoe.collect.prompts import read_template, render
-from gumshoe.protocols import Policy
+from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, ToolSchema, WhatIfProbe
 from gumshoe.text import FENCE, indentation
 from gumshoe.tools.code.statements import with_change

@@ -4,17 +4,6 @@ Everything that is written to disk carries `schema_version`. Facts are stored, v
 properties. Sequences are tuples so that a record cannot be changed once it is made.
 """
 
-from gumshoe.records.acting import (
-    Completion,
-    Decision,
-    Failure,
-    Message,
-    Observation,
-    StopReason,
-    ToolCall,
-    ToolSchema,
-    Usage,
-)
 from gumshoe.records.base import SCHEMA_VERSION, Record
 from gumshoe.records.context_pack import (
     Check,
@@ -41,7 +30,24 @@ from gumshoe.records.programs import (
     TestRun,
 )
 from gumshoe.records.tasks import Limits, Oracle, Task, WorkspaceSpec
-from gumshoe.records.trajectory import BranchPoint, PolicyInfo, Provenance, Score, Step, TaskRef, Trajectory
+from gumshoe.records.trajectory import (
+    BranchPoint,
+    Completion,
+    Decision,
+    Failure,
+    Message,
+    Observation,
+    PolicyInfo,
+    Provenance,
+    Score,
+    Step,
+    StopReason,
+    TaskRef,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+    Usage,
+)
 
 __all__ = [
     "FAILING",
