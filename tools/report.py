@@ -71,8 +71,9 @@ class _LocationArgument(BaseModel):
         end = self.start if self.end is None else self.end
         if end < self.start:
             raise ToolFailure("bad_arguments", f"location {self.path}: end is before start")
-        path = _meant(workspace, self.path)
-        symbol = _symbol(workspace, path, self.start)
+        path, text = _meant(workspace, self.path)
+        around = innermost(spans(text) or (), self.start)
+        symbol = None if around is None else around.name
         return Location(path=path, start=self.start, end=end, symbol=symbol, why=self.why)
 
 
@@ -152,28 +153,25 @@ class Report(ConfirmTwice):
         return pack.model_copy(update={"findings": findings})
 
 
-def _meant(workspace: Workspace, path: str) -> str:
-    """The path, or where there is no such file the only one that is spelled almost the same.
+def _meant(workspace: Workspace, path: str) -> tuple[str, str]:
+    """The path, or where there is no such file the only one that is spelled almost the same, and the file's text.
 
-    Small models misspell names that they copy: one wrong letter is no wrong location.
+    Small models misspell names that they copy: one wrong letter is no wrong location. The text is empty where the file
+    cannot be read.
     """
     try:
-        workspace.read_text(path)
+        return path, workspace.read_text(path)
     except ToolFailure as failure:
-        if failure.kind == "no_such_file":
-            files = [entry.path for entry in workspace.list() if entry.kind == "file"]
-            near = difflib.get_close_matches(path, files, n=2, cutoff=NEAR)
-            return near[0] if len(near) == 1 else path
-    return path
-
-
-def _symbol(workspace: Workspace, path: str, line: int) -> str | None:
-    """The function or class around a line; None outside of any, and where the file cannot be parsed."""
+        if failure.kind != "no_such_file":
+            return path, ""
+    files = [entry.path for entry in workspace.list() if entry.kind == "file"]
+    near = difflib.get_close_matches(path, files, n=2, cutoff=NEAR)
+    if len(near) != 1:
+        return path, ""
     try:
-        around = innermost(spans(workspace.read_text(path)) or (), line)
+        return near[0], workspace.read_text(near[0])
     except ToolFailure:
-        return None
-    return None if around is None else around.name
+        return near[0], ""
 
 
 def _describe(pack: ContextPack) -> str:

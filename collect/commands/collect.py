@@ -20,7 +20,7 @@ from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_
 from gumshoe.collect.policy_config import CustomConfig, HumanConfig
 from gumshoe.collect.run.control import Control, stop_on_signals
 from gumshoe.collect.run.factories import open_factories
-from gumshoe.collect.run.progress import ProgressShow
+from gumshoe.collect.run.progress import ProgressDisplay
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.config import load_config
 from gumshoe.env.sandboxes.open import choose
@@ -138,19 +138,19 @@ def collect(
                 )
         with (
             open_factories(config.runner, config.ray) as make_factory,
-            ProgressShow(len(episodes), before, control) as show,
+            ProgressDisplay(len(episodes), before, control) as display,
             stop_on_signals(control),
         ):
             runner = Runner(
                 config,
                 folder,
                 control,
-                show.done,
+                display.done,
                 make_factory=make_factory,
-                on_whole=show.whole,
+                on_whole=display.whole,
                 on_stopped=on_stopped,
             )
-            return runner.run(episodes, show.tick)
+            return runner.run(episodes, display.tick)
 
 
 def _check(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> None:

@@ -15,12 +15,12 @@ from gumshoe.collect.run.control import Control
 from gumshoe.console import Console
 from gumshoe.records import Trajectory
 
-__all__ = ["ProgressShow"]
+__all__ = ["ProgressDisplay"]
 
 PLAIN_EVERY_S = 10.0
 
 
-class ProgressShow:
+class ProgressDisplay:
     """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
 
     Of a run with one episode, it shows what that does: every turn in a line of its own, or the latest on a terminal.
@@ -53,13 +53,13 @@ class ProgressShow:
         self._console = console or Console(file=stream or sys.stderr, highlight=False)
         self._live: Live | None = None
         self._last_plain = time.monotonic()
-        self._told = False
+        self._stop_announced = False
         self._bar = Progress(
             TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
         )
         self._task = self._bar.add_task("collect", total=planned, completed=before)
 
-    def __enter__(self) -> ProgressShow:
+    def __enter__(self) -> ProgressDisplay:
         if self._console.is_terminal:
             self._live = Live(self._render(), console=self._console, transient=True, auto_refresh=False)
             self._live.start()
@@ -87,8 +87,8 @@ class ProgressShow:
         if self._live is not None:
             self._live.update(self._render(), refresh=True)
             return
-        if self._stopping() and not self._told:
-            self._told = True
+        if self._stopping() and not self._stop_announced:
+            self._stop_announced = True
             self._print(self._stopping())
         if self._planned > 1 and time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
             self._last_plain = time.monotonic()

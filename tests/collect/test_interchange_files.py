@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.data.interchange import to_atif
+from gumshoe.collect.data.interchange.atif import to_atif
 from gumshoe.collect.data.interchange.files import FORMATS
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory

@@ -12,7 +12,7 @@ from gumshoe.collect.commands.collect import collect, run
 from gumshoe.collect.config import BudgetConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.run.control import Control, Interrupted
-from gumshoe.collect.run.progress import ProgressShow
+from gumshoe.collect.run.progress import ProgressDisplay
 from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.console import Console
 from gumshoe.errors import PolicyError, TaskError
@@ -159,7 +159,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     control.fail()
     done = trajectory(scores=(Score(name="resolved", value=1.0),))
     plain = io.StringIO()
-    with ProgressShow(4, 1, control, plain) as show:
+    with ProgressDisplay(4, 1, control, plain) as show:
         show.done(done)
         show.tick()
         assert plain.getvalue() == ""
@@ -172,7 +172,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     assert "failed tries: 1" in show.line()
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
-    with ProgressShow(4, 1, control, console=console) as show:
+    with ProgressDisplay(4, 1, control, console=console) as show:
         show.done(done)
         show.whole()
         show.tick()
@@ -184,7 +184,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
 def test_every_turn_of_a_single_episode_is_a_line_in_a_log() -> None:
     control, log = Control(), io.StringIO()
     turns = [f"shop/1 step {number}: eval" for number in range(1, 6)]
-    with ProgressShow(1, 0, control, log) as show:
+    with ProgressDisplay(1, 0, control, log) as show:
         for turn in turns:
             control.step("worker 1", turn)
         show.tick()
