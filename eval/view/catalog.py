@@ -102,9 +102,8 @@ class Catalog:
         ConfigError: there is nothing to be seen in the folders.
     """
 
-    def __init__(self, paths: Sequence[Path], pause_s: float = PAUSE_S) -> None:
+    def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
-        self._pause_s = pause_s
         self._guard = threading.Lock()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -211,7 +210,7 @@ class Catalog:
     def _run(self) -> None:
         while not self._stop.is_set():
             self.refresh()
-            self._stop.wait(self._pause_s)
+            self._stop.wait(PAUSE_S)
 
     def _find(self) -> bool:
         """Searches the folders again: arms of a running evaluation appear while the viewer is open.

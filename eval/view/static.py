@@ -37,13 +37,12 @@ TEXT_CHUNK = 4_000_000
 """Characters of searchable text that are loaded at a time."""
 
 
-def write_static(library: Library, out: Path, on_episode: Callable[[int, int], None] = lambda done, all_: None) -> int:
+def write_static(library: Library, out: Path) -> int:
     """Writes the copy; its catalog must be up to date. Returns how many episodes there are.
 
     Args:
         library: what is copied.
         out: the folder; an earlier copy in it is replaced.
-        on_episode: called with how many episodes are done, and how many there are.
 
     Raises:
         ConfigError: `out` holds something else, or cannot be written.
@@ -54,7 +53,7 @@ def write_static(library: Library, out: Path, on_episode: Callable[[int, int], N
     try:
         shutil.rmtree(new_copy, ignore_errors=True)
         (new_copy / "data").mkdir(parents=True)
-        count = _write(library, new_copy, on_episode)
+        count = _write(library, new_copy)
         if out.exists():
             shutil.rmtree(out)
         new_copy.rename(out)
@@ -80,7 +79,7 @@ def write_beside(evaluation: Path, gold: Mapping[str, str]) -> Path:
     return out / "index.html"
 
 
-def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None]) -> int:
+def _write(library: Library, folder: Path) -> int:
     (folder / MARK).write_text("Made by gumshoe view --static. Open index.html.\n", encoding="utf-8")
     for name in PAGE_FILES:
         shutil.copy(PAGE / name, folder / name)
@@ -99,7 +98,6 @@ def _write(library: Library, folder: Path, on_episode: Callable[[int, int], None
         _put(folder, f"episode-{number}", _or_error(lambda key=row["key"]: library.episode(key)))
         if overview["masks"] and row["kind"] == "dataset":
             _put(folder, f"mask-{number}", _or_error(lambda key=row["key"]: library.mask(key)))
-        on_episode(number + 1, len(rows))
     _put(folder, "overview", {**overview, "texts": _write_texts(library, folder)})
     _put(folder, "rows", rows)
     return len(rows)

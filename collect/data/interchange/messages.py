@@ -61,8 +61,6 @@ def assemble(
     task: TaskRef,
     policy: PolicyInfo,
     tools: tuple[ToolSchema, ...],
-    patch: str = "",
-    usage: Usage | None = None,
 ) -> Trajectory:
     """A trajectory from elsewhere. Its messages are kept as they are: no step numbers are written into them."""
     messages: list[Message] = []
@@ -95,8 +93,7 @@ def assemble(
         messages=tuple(messages),
         steps=tuple(steps),
         stop=StopReason.UNKNOWN,
-        patch=patch,
-        usage=usage or sum((step.completion.usage for step in steps), Usage()),
+        usage=sum((step.completion.usage for step in steps), Usage()),
         provenance=Provenance(gumshoe="", python="", sandbox="unknown"),
     )
 
