@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError
+
+if TYPE_CHECKING:
+    import jinja2
 
 __all__ = ["PROMPTS", "read_template", "render"]
 
@@ -16,6 +18,8 @@ PROMPTS = Path(__file__).parent
 
 def read_template(path: Path) -> str:
     """The source of a template. Raises ConfigError where it cannot be read, or is not a template."""
+    import jinja2
+
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -29,12 +33,16 @@ def read_template(path: Path) -> str:
 
 @lru_cache(maxsize=16)
 def _compiled(source: str) -> jinja2.Template:
+    import jinja2
+
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(source)
 
 
 def render(source: str, **values: object) -> str:
     """The text of a template with these values. Raises ConfigError."""
+    import jinja2
+
     try:
         return _compiled(source).render(**values).strip()
     except jinja2.TemplateError as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gumshoe.collect.commands.arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.config import apply_overrides, read_yaml, validate
 from gumshoe.errors import TaskError
-from gumshoe.eval.mcp.tool_session import McpConfig
+
+if TYPE_CHECKING:
+    from gumshoe.eval.mcp.tool_session import McpConfig
 
 __all__ = ["configure", "run"]
 
@@ -74,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _config(arguments: argparse.Namespace) -> McpConfig:
+    from gumshoe.eval.mcp.tool_session import McpConfig
+
     data = read_yaml(arguments.config) if arguments.config is not None else {}
     policy = policy_of(arguments)
     if policy:
