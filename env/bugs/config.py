@@ -86,6 +86,11 @@ class BuildConfig(Config):
     python: Annotated[str, BeforeValidator(_as_version)] = Field(
         default="", description="version such as 3.12; empty: this one if the package allows it"
     )
+    as_of: str = Field(
+        default="",
+        pattern=r"^(\d{4}-\d{2}-\d{2})?$",
+        description="a day, as YYYY-MM-DD: neither packages nor a Python that came later are used; empty: the newest",
+    )
     install_timeout_s: float = Field(default=900.0, gt=0, description="time limit for one installation, in seconds")
     collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")
     install_rounds: int = Field(default=6, ge=1, description="how often missing modules are installed")
@@ -121,7 +126,7 @@ class HarvestConfig(BugConfig):
     )
     out: str = Field(default="", description="output folder of the task set")
     seed: int = Field(default=0, description="equal seeds produce equal candidates")
-    per_package: int = Field(default=300, ge=1, description="maximum number of verified bugs per package")
+    per_package: int = Field(default=300, ge=0, description="maximum number of bugs that are made per package")
     candidates_per_package: int = Field(default=2000, ge=1, description="maximum number of candidates per package")
     bugs_s: float = Field(
         default=3600,
@@ -142,7 +147,7 @@ class HarvestConfig(BugConfig):
     history: int = Field(
         default=200,
         ge=0,
-        description="git repositories only: number of commits to search, newest first, for fixes to revert; 0: none",
+        description="git repositories only: number of commits to search, newest first, for bugs that they fixed",
     )
     exclude: tuple[str, ...] = Field(
         default=(

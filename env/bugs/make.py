@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from gumshoe.env.bugs.candidates import Bug, bug_of, project_candidates, take_turns
@@ -45,14 +45,12 @@ def make_bugs(
     config: SynthConfig,
     progress: Progress = lambda project, judged, kept: None,
     projects: Sequence[Project] | None = None,
-    first: Sequence[Bug] = (),
     journal: VerdictJournal | None = None,
 ) -> SynthResult:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
 
     Args:
         projects: stand in for those that the config names.
-        first: bugs of each project to try before any mutation.
         journal: has the verdicts of an earlier run with the same projects and limits, and takes in the new ones.
 
     Raises:
@@ -64,7 +62,7 @@ def make_bugs(
     if unknown:
         raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
     chosen = find_projects(config.projects) if projects is None else projects
-    states = [_find_candidates(project, config, first) for project in chosen]
+    states = [_find_candidates(project, config) for project in chosen]
     with VerifierPool(config, journal) as pool, ThreadPoolExecutor(config.workers) as threads:
         _fill(states, config, pool, threads, progress)
     heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
@@ -72,13 +70,13 @@ def make_bugs(
     return SynthResult(list(take_turns(by_project)), {state.project.name: state.counts for state in states})
 
 
-def _find_candidates(project: Project, config: SynthConfig, first: Sequence[Bug]) -> ProjectState:
+def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
     sources = sources_of(project, config.exclude)
     try:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
     except ValueError as error:
         raise TaskError(f"project {project.name}: {error}") from None
-    return ProjectState(project, sources, chain(first, map(bug_of, drawn)), config)
+    return ProjectState(project, sources, map(bug_of, drawn), config)
 
 
 def _fill(

@@ -98,6 +98,11 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
         if report.stage and not report.done:
             why = f"{report.stage}: {report.reason}" if report.reason else f"not finished ({report.stage})"
             console.print(f"{_name(report)}: {why}", soft_wrap=True, markup=False, highlight=False)
+    for report in reports:
+        if report.commits:
+            became = ", ".join(f"{count} {what}" for what, count in Counter(report.commits).most_common())
+            total = plural(sum(report.commits.values()), "commit")
+            console.print(f"{_name(report)}: {total}: {became}", soft_wrap=True, markup=False, highlight=False)
     waiting = [report.name for report in reports if not report.stage]
     if waiting:
         console.print(f"not begun: {', '.join(waiting)}", soft_wrap=True, markup=False, highlight=False)

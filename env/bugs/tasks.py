@@ -71,8 +71,7 @@ def task_of(
             "project": project.name,
             "operator": bug.operator,
             "split": split,
-            "difficulty": difficulty(bug, failures),
-            **bug.tags,
+            "difficulty": difficulty(bug.places, failures),
         },
     )
     oracle = Oracle(
@@ -123,13 +122,13 @@ def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
     return path
 
 
-def difficulty(bug: Bug, failures: Mapping[str, FailedTest]) -> str:
+def difficulty(places: Sequence[CodePosition], failures: Mapping[str, FailedTest]) -> str:
     """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
     `other_file`: elsewhere, such as in the assertion of a test.
     """
-    distances = (_distance(place, failure) for place in bug.places for failure in failures.values())
+    distances = (_distance(place, failure) for place in places for failure in failures.values())
     return min(distances, key=DIFFICULTIES.index)
 
 

@@ -42,7 +42,15 @@ from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
 from gumshoe.env.environments import INSIDE, environment_folder
 from gumshoe.errors import TaskError
 
-__all__ = ["DOCTEST_WAYS", "PYTEST_WAYS", "WORKSPACE", "Built", "build_environment", "quiet_arguments"]
+__all__ = [
+    "DOCTEST_WAYS",
+    "PYTEST_WAYS",
+    "WORKSPACE",
+    "Built",
+    "add_built_files",
+    "build_environment",
+    "quiet_arguments",
+]
 
 WORKSPACE = "/workspace"
 # For repositories whose version comes from tags that are not there.
@@ -77,9 +85,18 @@ TURNED_OFF = {
 
 @dataclass(frozen=True)
 class Built:
-    """What the stage gives: the lock, requirements that could not be installed, and what pytest needs as arguments."""
+    """What the stage gives.
+
+    Attributes:
+        project: the folder of the project that tasks ship.
+        added: the files that building has added to it.
+        skipped: requirements that could not be installed.
+        arguments: what pytest needs.
+    """
 
     lock: Lock
+    project: Path
+    added: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
 
@@ -91,7 +108,7 @@ def build_environment(
 
     `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
     """
-    python = choose_python(read_package(source).requires_python, config.python)
+    python = choose_python(read_package(source).requires_python, config.python, config.as_of)
     digest = hashlib.sha256(str(project).encode()).hexdigest()[:8]
     beside = environment_folder("0" * 16).parent / f".build-{os.getpid()}-{digest}"
     shutil.rmtree(beside, ignore_errors=True)
@@ -111,11 +128,12 @@ def build_environment(
             variables=variables,
         )
         compile_environment(sandbox, config)
-        _ship_project(source, workspace, project)
+        added = tuple(_ship_project(source, workspace, project))
         keep_environment(root, lock, python)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return Built(lock, tuple(builder.skipped), (*quiet_arguments(lock.packages), *builder.arguments))
+    arguments = (*quiet_arguments(lock.packages), *builder.arguments)
+    return Built(lock, project, added, tuple(builder.skipped), arguments)
 
 
 class Builder:
@@ -278,8 +296,8 @@ def _package_files(site: Path) -> Iterator[tuple[str, str]]:
         yield from ((name, text) for name in files if (text := read_text(site / name)))
 
 
-def _ship_project(source: Path, built: Path, project: Path) -> None:
-    """The original sources, with the regular files that building has added."""
+def _ship_project(source: Path, built: Path, project: Path) -> Iterator[str]:
+    """Writes the original sources, with the regular files that building has added, whose paths are yielded."""
     shutil.rmtree(project, ignore_errors=True)
     project.parent.mkdir(parents=True, exist_ok=True)
     copy_tree(source, project)
@@ -294,3 +312,13 @@ def _ship_project(source: Path, built: Path, project: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(made, target, follow_symlinks=False)
             target.chmod(0o755 if made.suffix == ".so" else 0o644)
+            yield (relative / name).as_posix()
+
+
+def add_built_files(built: Built, tree: Path) -> None:
+    """Copies what building has added to a project into another tree of it, unless the tree has a file of that name."""
+    for name in built.added:
+        target = tree / name
+        if not os.path.lexists(target) and target.parent.resolve().is_relative_to(tree.resolve()):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(built.project / name, target)

@@ -48,6 +48,18 @@ COMPILE = (PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "checked-has
 # A session without tests loads them.
 REWRITE = (PYTHON, "-m", "pytest", "--collect-only", "-c", os.devnull, "-p", "no:cacheprovider")
 OLDEST = (3, 6)
+# The days of the first releases of these versions (https://devguide.python.org/versions).
+RELEASED = {
+    (3, 6): "2016-12-23",
+    (3, 7): "2018-06-27",
+    (3, 8): "2019-10-14",
+    (3, 9): "2020-10-05",
+    (3, 10): "2021-10-04",
+    (3, 11): "2022-10-24",
+    (3, 12): "2023-10-02",
+    (3, 13): "2024-10-07",
+    (3, 14): "2025-10-07",
+}
 LISTING_S = 120
 
 
@@ -82,13 +94,16 @@ def interpreters() -> tuple[Interpreter, ...]:
     return tuple(sorted(found.values(), key=lambda item: (item != own, [-part for part in item.version])))
 
 
-def choose_python(requires: str, wanted: str = "") -> Interpreter:
-    """The first of `interpreters` that `requires` (a specifier) and `wanted` (a version) allow. Raises TaskError."""
+def choose_python(requires: str, wanted: str = "", as_of: str = "") -> Interpreter:
+    """The first of `interpreters` that `requires` (a specifier) and `wanted` (a version) allow, of those that were out
+    on the day `as_of` (YYYY-MM-DD), if it is given and any of them was. Raises TaskError.
+    """
     try:
         allowed = SpecifierSet(requires)
     except InvalidSpecifier:
         allowed = SpecifierSet()
-    for interpreter in interpreters():
+    out = [one for one in interpreters() if not as_of or RELEASED.get(one.version[:2], as_of + "~") <= as_of]
+    for interpreter in [*out, *interpreters()]:
         chosen = not wanted or interpreter.text == wanted or interpreter.text.startswith(f"{wanted}.")
         if chosen and interpreter.text in allowed:
             return interpreter

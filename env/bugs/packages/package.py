@@ -6,20 +6,18 @@ import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gumshoe.env.bugs.candidates import Bug
 from gumshoe.env.bugs.check import check_package, rate_package
 from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
-from gumshoe.env.bugs.history import history_bugs
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
+from gumshoe.env.bugs.packages.commits import harvest_history
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
-from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
 from gumshoe.env.bugs.packages.stages import (
     PROGRESS,
@@ -32,10 +30,9 @@ from gumshoe.env.bugs.packages.stages import (
     write_report,
 )
 from gumshoe.env.bugs.packages.unittest_suite import unittest_suite
-from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, sources_of
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
 from gumshoe.env.bugs.verify import UnfitTests, VerdictJournal
 from gumshoe.env.environments import RECORD, environment_folder
-from gumshoe.env.host_git import run_git
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of, is_doctest
@@ -120,16 +117,23 @@ class _Stages:
             fetched = get_source(self._source, self._config.build)
             report.version = fetched.version
         with self._stage("environment") as say:
-            built, project, key = self._environment(fetched, say)
+            built, key = self._environment(fetched, say)
             report.environment, report.skipped = built.lock.name, built.skipped
-        with self._stage("baseline") as say:
-            baseline = self._baseline(project, built, key, say)
-            report.suite_s = round(baseline.seconds, 3)
-        report.wanted = _wanted(self._config, baseline.seconds)
-        with self._stage("bugs") as say:
-            made = self._bugs(fetched, project, built, baseline, say)
-            report.counts, report.candidates = dict(made), made.total()
-            _write_lock(built.lock, self._folder)
+            _write_locks([built], self._folder)
+        write_taskset(self._folder, ())
+        if self._config.per_package:
+            with self._stage("baseline") as say:
+                baseline = self._baseline(built, key, say)
+                report.suite_s = round(baseline.seconds, 3)
+            report.wanted = _wanted(self._config, baseline.seconds)
+            with self._stage("bugs") as say:
+                made = self._bugs(built, baseline, say)
+                report.counts, report.candidates = dict(made), made.total()
+        if fetched.repository is not None and self._config.history:
+            with self._stage("history") as say:
+                self._history(fetched.repository, built, say)
+        if not stored_taskset(self._folder):
+            raise TaskError("no bug was made or found: ask for some with per_package or history")
         # With warm sandboxes, since hundreds of tasks are checked.
         sandbox = self._config.sandbox
         sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": 1})
@@ -137,7 +141,7 @@ class _Stages:
             report.verified, report.rejected = check_package(self._folder, sandbox, say)
             if not report.verified:
                 first = next(iter(report.rejected.values()), "no reason given")
-                raise TaskError(f"none of its {made['kept']} bugs pass the check: {first}")
+                raise TaskError(f"none of its {len(report.rejected)} bugs pass the check: {first}")
         if self._config.difficulty:
             with self._stage("difficulty") as say:
                 rate_package(self._folder, sandbox, say)
@@ -153,8 +157,8 @@ class _Stages:
         finally:
             self._report.seconds[name] = round(time.monotonic() - began, 1)
 
-    def _environment(self, fetched: FetchedSource, say: Callable[[str], None]) -> tuple[Built, Path, str]:
-        """The environment, the project that tasks ship, and the stage's key."""
+    def _environment(self, fetched: FetchedSource, say: Callable[[str], None]) -> tuple[Built, str]:
+        """The environment, and the stage's key."""
         config = self._config
         key = key_of(self._source.name, fetched.digest, config.build.model_dump())
         doctests = config.runner == "doctest"
@@ -167,22 +171,20 @@ class _Stages:
 
         cache = StageCache("environment", Built)
         built = cache.get(key, make, lambda built: (environment_folder(built.lock.name) / RECORD).is_file())
-        return built, cache.folder / key / "project", key
+        return built, key
 
-    def _baseline(self, project: Path, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
+    def _baseline(self, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
         config = self._config
         suite = Suite(built.lock.name, built.arguments)
         key = key_of(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
 
         def make(folder: Path) -> Baseline:
             del folder
-            return find_baseline(self._source.name, project, suite, config.baseline, config.sandbox, say)
+            return find_baseline(self._source.name, built.project, suite, config.baseline, config.sandbox, say)
 
         return self._noted(StageCache("baseline", Baseline).get(key, make))
 
-    def _bugs(
-        self, fetched: FetchedSource, project: Path, built: Built, baseline: Baseline, say: Callable[[str], None]
-    ) -> Counter[str]:
+    def _bugs(self, built: Built, baseline: Baseline, say: Callable[[str], None]) -> Counter[str]:
         """What became of the candidates; tests that turn out to be unfit are deselected."""
         name, problem = self._source.name, ""
         config = self._config.model_copy(update={"per_package": self._report.wanted})
@@ -190,14 +192,21 @@ class _Stages:
             seconds = max(COMMAND_S, COMMAND_FACTOR * baseline.seconds)
             suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
             if config.runner == "unittest":
-                suite = unittest_suite(name, project, suite, baseline, config, say)
+                suite = unittest_suite(name, built.project, suite, baseline, config, say)
             try:
-                return harvest_bugs(name, project, suite, baseline, config, self._folder, fetched.repository, say)
+                return harvest_bugs(name, built.project, suite, baseline, config, self._folder, say)
             except UnfitTests as unfit:
                 problem = str(unfit)
                 say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
                 baseline = self._noted(baseline.without(unfit.tests, unfit.why))
         raise TaskError(f"its tests do not stabilize: {problem}")
+
+    def _history(self, repository: Path, built: Built, say: Callable[[str], None]) -> None:
+        """Adds the bugs of a repository's history to the set."""
+        found = harvest_history(self._source.name, repository, built, self._config, self._folder, say)
+        self._report.commits = found.commits
+        write_taskset(self._folder, [*stored_taskset(self._folder), *found.tasks])
+        _write_locks([built, *found.environments], self._folder)
 
     def _noted(self, baseline: Baseline) -> Baseline:
         self._report.tests, self._report.deselected = len(baseline.passing), baseline.deselected
@@ -211,12 +220,13 @@ def _wanted(config: HarvestConfig, suite_s: float) -> int:
     return min(config.per_package, max(LEAST_BUGS, affordable))
 
 
-def _write_lock(lock: Lock, folder: Path) -> None:
-    """Puts the lock beside the tasks, so that the environment can be built on another machine."""
+def _write_locks(environments: Sequence[Built], folder: Path) -> None:
+    """Puts the locks beside the tasks, so that the environments can be built on another machine."""
     target = folder / "environments"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    write_atomic(target / f"{lock.name}.json", json.dumps(asdict(lock), indent=1))
+    for built in environments:
+        write_atomic(target / f"{built.lock.name}.json", json.dumps(asdict(built.lock), indent=1))
 
 
 @dataclass(frozen=True)
@@ -234,13 +244,11 @@ def harvest_bugs(
     baseline: Baseline,
     config: HarvestConfig,
     folder: Path,
-    repository: Path | None,
     say: Callable[[str], None],
 ) -> Counter[str]:
     """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
 
-    A bare clone in `repository` is searched for fixes to revert. The tests run on the copy of the project that the
-    set ships. Raises TaskError when no bug is found.
+    The tests run on the copy of the project that the set ships. Raises TaskError when no bug is found.
     """
     stored = Project(name, project, f"projects/{name}", suite)
     copy_into_taskset(stored, folder)
@@ -252,20 +260,12 @@ def harvest_bugs(
     judging = key_of(content, suite.environment, suite.arguments, wanted.timeout_s, wanted.sandbox.model_dump())
     if suite.command:
         key, judging = (key_of(one, suite.command, suite.names) for one in (key, judging))
-    if repository is not None:
-        key = key_of(key, config.history, run_git("--git-dir", str(repository), "rev-parse", "HEAD").decode())
 
     def make(kept: Path) -> MadeBugs:
-        old: list[Bug] = []
-        if repository is not None:
-            say("searching the history")
-            old = history_bugs(repository, sources_of(shipped, wanted.exclude), config.history)
-            # A small set should hold other kinds too.
-            old = old[: -(-config.per_package // 2)]
         began = time.monotonic()
         journal = VerdictJournal(stage_folder("verdicts") / f"{judging}.jsonl")
         result = make_bugs(
-            wanted, lambda project, judged, kept: say(f"{kept} bugs in {judged} candidates"), [shipped], old, journal
+            wanted, lambda project, judged, kept: say(f"{kept} bugs in {judged} candidates"), [shipped], journal
         )
         _require_some(result, name)
         write_taskset(kept, result.tasks)

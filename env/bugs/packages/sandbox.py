@@ -256,6 +256,7 @@ class BuildSandbox:
             "PYTHONHASHSEED": "0",
             "SOURCE_DATE_EPOCH": "315532800",
             **self._settings.environment,
+            **({"UV_EXCLUDE_NEWER": self._config.as_of} if self._config.as_of else {}),
             **more,
         }
 

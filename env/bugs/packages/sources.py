@@ -75,13 +75,13 @@ def _parse(text: str, base: Path = Path()) -> Iterator[RequestedPackage]:
     if not text.strip():
         raise ConfigError("no source '': give a folder, a git repository, an sdist, a requirement or a list")
     path = base / Path(text).expanduser()
-    if REMOTE.match(text) or (path / ".git").exists() or (text.endswith(".git") and path.is_dir()):
-        place = text.removeprefix("git+") if REMOTE.match(text) else str(path.resolve())
+    if REMOTE.match(text) or _is_repository(path):
+        place = text.removeprefix("git+") if REMOTE.match(text) else str(_place(path))
         yield RequestedPackage(
             "git", place, _slug(place.rstrip("/").removesuffix(".git").rpartition("/")[2].partition("@")[0])
         )
     elif path.is_dir():
-        yield RequestedPackage("folder", str(path.resolve()), _slug(path.resolve().name))
+        yield RequestedPackage("folder", str(_place(path)), _slug(_place(path).name))
     elif path.is_file() and text.endswith(ARCHIVES):
         stem = next(path.name.removesuffix(suffix) for suffix in ARCHIVES if path.name.endswith(suffix))
         yield RequestedPackage("sdist", str(path.resolve()), _slug(re.sub(r"-\d[^-]*$", "", stem)))
@@ -93,6 +93,16 @@ def _parse(text: str, base: Path = Path()) -> Iterator[RequestedPackage]:
         yield from _listed(bundled)
     else:
         raise ConfigError(f"no source {text!r}: give a folder, a git repository, an sdist, a requirement or a list")
+
+
+def _place(path: Path) -> Path:
+    """The absolute path of a folder; a link keeps its own name, which tells more than that of what it leads to."""
+    return path.resolve() if path.name in ("", "..") else path.parent.resolve() / path.name
+
+
+def _is_repository(path: Path) -> bool:
+    """Whether a folder is a git repository, with a working tree or bare."""
+    return (path / ".git").exists() or ((path / "HEAD").is_file() and (path / "objects").is_dir())
 
 
 def _listed(path: Path) -> Iterator[RequestedPackage]:

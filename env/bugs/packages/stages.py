@@ -36,8 +36,9 @@ PROGRESS = "progress.json"
 class PackageReport:
     """What became of one package.
 
-    `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `verified` passed the check.
-    `seconds` has the wall-clock time of each stage, over all runs with the same environment.
+    `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `commits` says what became of
+    those of a repository's history; `verified` bugs passed the check. `seconds` has the wall-clock time of each stage,
+    over all runs with the same environment.
     """
 
     name: str
@@ -54,6 +55,7 @@ class PackageReport:
     suite_s: float = 0.0
     candidates: int = 0
     counts: dict[str, int] = field(default_factory=dict[str, int])
+    commits: dict[str, int] = field(default_factory=dict[str, int])
     verified: int = 0
     rejected: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])

@@ -1,0 +1,294 @@
+"""The history stage: the fixes in a repository's history that its own tests notice, each in its own tree.
+
+The tests that a commit changed run twice: on the parent's tree, and with the commit's code in it. Those that fail
+first and pass then make a task. One environment serves all commits whose tests pass in it; where they do not, another
+one is built as of the commit's date. What was found out about a commit is kept, so that a harvest can go on after a
+stop.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from gumshoe.cache import JsonlCache
+from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.packages.baseline import GOOD, open_runner
+from gumshoe.env.bugs.packages.stages import StageCache, key_of, stage_folder
+from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
+from gumshoe.env.bugs.packages.history import HISTORY, Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
+from gumshoe.env.bugs.tasks import difficulty, problem_statement
+from gumshoe.env.bugs.verify import FailedTest
+from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.errors import TaskError
+from gumshoe.records import FAILING, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
+
+__all__ = ["HistoryHarvest", "harvest_history"]
+
+# What the tests that fail before and after a fix may be, so that they can be left out one by one.
+MOST_KNOWN_FAILURES = 30
+# After so many environments in a row in which a commit's tests do not run, older commits are not tried.
+MOST_FAILED_BUILDS = 4
+# A commit of so many candidates later than one whose environment could not be built gets another try.
+COMMITS_BETWEEN_BUILDS = 8
+# A task's command may take this many times what the tests took, and at least so many seconds.
+COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
+BUG_RUN_FACTOR = 5.0
+
+
+@dataclass(frozen=True)
+class JudgedCommit:
+    """What became of a candidate.
+
+    Attributes:
+        status: `verified`, or why it is no bug of the set.
+        arguments: pytest's, after the files of tests.
+        passing: tests that pass before and after the fix.
+        seconds: what the tests take.
+    """
+
+    status: str
+    built: Built | None = None
+    arguments: tuple[str, ...] = ()
+    failures: Mapping[str, FailedTest] | None = None
+    passing: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+_JUDGED = TypeAdapter(JudgedCommit)
+
+
+@dataclass(frozen=True)
+class HistoryHarvest:
+    """The tasks of a repository's history, the environments that they need, and what became of its commits."""
+
+    tasks: list[tuple[Task, Oracle]]
+    environments: list[Built]
+    commits: dict[str, int]
+
+
+def harvest_history(
+    name: str,
+    repository: Path,
+    first: Built,
+    config: HarvestConfig,
+    folder: Path,
+    say: Callable[[str], None],
+) -> HistoryHarvest:
+    """Finds the fixes among the latest `config.history` commits and writes the tree of each bug to `folder`.
+
+    Args:
+        name: of the repository.
+        repository: a bare clone.
+        first: the environment of its newest commit.
+        folder: the folder of the task set.
+
+    Raises:
+        TaskError: git fails.
+        SandboxError: a sandbox broke.
+    """
+    fixes, others = find_fixes(repository, config.history, config.exclude)
+    judge = CommitJudge(name, repository, Environments(name, first, config, say), config)
+    journal = JsonlCache(stage_folder("commits") / f"{name}.jsonl")
+    state = key_of(first.lock.name, config.build.model_dump(), config.exclude, config.sandbox.kind)
+    tasks: list[tuple[Task, Oracle]] = []
+    environments: dict[str, Built] = {}
+    for number, fix in enumerate(fixes, 1):
+        say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
+        judged = _JUDGED.validate_python(
+            journal.find(f"{state}:{fix.commit}", lambda fix=fix: _JUDGED.dump_python(judge.judge(fix), mode="json"))
+        )
+        judge.environments.remember(judged)
+        others[judged.status] += 1
+        if judged.built is not None and judged.failures:
+            environments[judged.built.lock.name] = judged.built
+            tasks.append(_task(name, fix, judged, repository, folder))
+    close_pools({*environments})
+    return HistoryHarvest(tasks, list(environments.values()), dict(others))
+
+
+class Environments:
+    """The environments of a repository's commits, newest first."""
+
+    def __init__(self, name: str, first: Built, config: HarvestConfig, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._config = config
+        self._say = say
+        self._failed = 0
+        self._since_failed = COMMITS_BETWEEN_BUILDS
+        self.current = first
+
+    def remember(self, judged: JudgedCommit) -> None:
+        """Goes on with the environment of a commit that was judged earlier."""
+        if judged.built is not None:
+            self.current = judged.built
+
+    def build(self, fix: Fix, source: Path) -> Built | None:
+        """A new environment as of the date of a fix, for the tree in `source`; None if it cannot be built, or if the
+        builds before it have failed.
+        """
+        self._since_failed += 1
+        if self._failed >= MOST_FAILED_BUILDS or (self._failed and self._since_failed <= COMMITS_BETWEEN_BUILDS):
+            return None
+        key = key_of(self._name, fix.commit, self._config.build.model_dump())
+        build = self._config.build.model_copy(update={"as_of": fix.date})
+        cache = StageCache("environment", Built)
+
+        def make(folder: Path) -> Built:
+            self._say(f"building an environment as of {fix.date}")
+            return build_environment(source, folder / "project", build, self._say, PYTEST_WAYS)
+
+        try:
+            built = cache.get(key, make, lambda built: (environment_folder(built.lock.name) / RECORD).is_file())
+        except TaskError:
+            self.reject()
+            return None
+        return built
+
+    def accept(self, built: Built) -> None:
+        """Goes on with an environment in which a commit's tests pass."""
+        self.current = built
+        self._failed = 0
+
+    def reject(self) -> None:
+        """Notes that an environment could not be built, or was of no use."""
+        self._failed += 1
+        self._since_failed = 0
+
+
+class CommitJudge:
+    """Runs the tests of a commit before and after it."""
+
+    def __init__(self, name: str, repository: Path, environments: Environments, config: HarvestConfig) -> None:
+        self._name = name
+        self._repository = repository
+        self._config = config
+        sandbox = config.sandbox
+        self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": 1})
+        self.environments = environments
+
+    def judge(self, fix: Fix) -> JudgedCommit:
+        """What becomes of a candidate. Raises SandboxError."""
+        if not fix.test_modules:
+            return JudgedCommit("no tests")
+        files = read_files(self._repository, fix)
+        try:
+            repair = files.overlay
+        except TaskError:
+            return JudgedCommit("not UTF-8")
+        with tempfile.TemporaryDirectory() as parent:
+            tree = write_tree(self._repository, fix, Path(parent, self._name))
+            modules = tuple(path for path in fix.test_modules if (tree / path).is_file())
+            if not modules:
+                return JudgedCommit("no tests")
+            built, after = self._fitting(fix, tree, repair, modules)
+            if built is None:
+                return JudgedCommit("no environment")
+            return self._compare(tree, built, modules, after)
+
+    def _fitting(
+        self, fix: Fix, tree: Path, repair: dict[str, str | None], modules: Sequence[str]
+    ) -> tuple[Built | None, TestRun]:
+        """The environment in which the tests pass after the fix, and their run in it."""
+        built = self.environments.current
+        after = self._run(tree, built, modules, repair)
+        if _fits(after):
+            return built, after
+        older = self.environments.build(fix, tree)
+        if older is None or older.lock.name == built.lock.name:
+            return None, after
+        after = self._run(tree, older, modules, repair)
+        if _fits(after):
+            self.environments.accept(older)
+            return older, after
+        self.environments.reject()
+        return None, after
+
+    def _compare(self, tree: Path, built: Built, modules: Sequence[str], after: TestRun) -> JudgedCommit:
+        repaired = {outcome.id: outcome for outcome in after.outcomes}
+        known = [test for test, outcome in repaired.items() if outcome.outcome in FAILING]
+        if len(known) > MOST_KNOWN_FAILURES:
+            return JudgedCommit("tests fail after the fix")
+        left_out = tuple(f"--deselect={test}" for test in known)
+        limit = max(self._config.bug_run_s, BUG_RUN_FACTOR * after.result.duration_s)
+        before = self._run(tree, built, (*modules, *left_out), {}, limit)
+        good = {test for test, outcome in repaired.items() if outcome.outcome in GOOD}
+        failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.outcome in FAILING]
+        if not failing:
+            if not any(outcome.id in good for outcome in before.outcomes):
+                return JudgedCommit("tests cannot be loaded before the fix")
+            return JudgedCommit("no test notices")
+        passing = tuple(one.id for one in before.outcomes if one.id in good and one.outcome in GOOD)
+        failures = {outcome.id: _failed_test(outcome) for outcome in failing}
+        return JudgedCommit("verified", built, (*modules, *left_out), failures, passing, after.result.duration_s)
+
+    def _run(
+        self,
+        tree: Path,
+        built: Built,
+        words: Sequence[str],
+        overlay: dict[str, str | None],
+        limit: float | None = None,
+    ) -> TestRun:
+        add_built_files(built, tree)
+        suite = Suite(built.lock.name, (*built.arguments, *words))
+        task = suite.task(f"{HISTORY}/{self._name}", str(tree), overlay)
+        with open_runner(task, self._sandbox, limit or self._config.baseline.run_timeout_s) as runner:
+            return runner.run_tests(suite.entrypoint)
+
+
+def _fits(after: TestRun) -> bool:
+    """Whether most tests pass after a fix, so that the environment is one for it."""
+    passing = sum(outcome.outcome in GOOD for outcome in after.outcomes)
+    failing = sum(outcome.outcome in FAILING for outcome in after.outcomes)
+    return passing > failing and not after.result.timed_out
+
+
+def _failed_test(outcome: TestOutcome) -> FailedTest:
+    frames = tuple((frame.path, frame.line, frame.function) for frame in outcome.frames)
+    return FailedTest(outcome.message.partition(":")[0], outcome.message, frames)
+
+
+def _task(name: str, fix: Fix, judged: JudgedCommit, repository: Path, folder: Path) -> tuple[Task, Oracle]:
+    """The task of a verified bug, whose tree is written into the set."""
+    assert judged.built is not None
+    assert judged.failures is not None
+    files = read_files(repository, fix)
+    stored = f"projects/{name}-{fix.commit[:12]}"
+    with tempfile.TemporaryDirectory() as parent:
+        tree = write_tree(repository, fix, Path(parent, name))
+        add_built_files(judged.built, tree)
+        copy_into_taskset(Project(name, tree, stored), folder)
+    report = report_of(fix.message, files.giveaways)
+    statement = problem_statement(judged.failures)
+    task = Task(
+        id=f"{HISTORY}/{name}/{fix.commit[:12]}",
+        source=HISTORY,
+        problem_statement=f"{report}\n\n{statement}" if report else statement,
+        workspace=WorkspaceSpec(path=stored, environment=judged.built.lock.name),
+        entrypoint=Suite(None, (*judged.built.arguments, *judged.arguments)).entrypoint,
+        limits=Limits(command_timeout_s=round(max(COMMAND_S, COMMAND_FACTOR * judged.seconds), 1)),
+        readonly=(*(f"/{path}" for path in fix.test_modules), "tests/", "conftest.py"),
+        tags={
+            "project": name,
+            "operator": HISTORY,
+            "split": "train",
+            "commit": fix.commit[:12],
+            "date": fix.date,
+            "difficulty": difficulty(files.places, judged.failures),
+            **files.tags,
+        },
+    )
+    oracle = Oracle(
+        task_id=task.id,
+        gold_patch=files.gold_patch,
+        fail_to_pass=tuple(judged.failures),
+        pass_to_pass=judged.passing,
+    )
+    return task, oracle

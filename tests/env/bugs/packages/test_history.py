@@ -1,0 +1,215 @@
+"""Bugs that people repaired, found in the history of a git repository and proven by the tests of their fixes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gumshoe.cli import main
+from gumshoe.env.bugs.config import NO_SOURCES
+from gumshoe.env.bugs.packages.history import Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.packages.stages import read_report
+from gumshoe.env.diff import apply_patch
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.verifier.check import check_task
+from support.sandboxes.sandbox_backends import WARM
+
+START = '''\
+"""Prices."""
+
+
+def total(prices):
+    result = 0
+    for price in prices:
+        result += price
+    return result
+
+
+def discount(price, percent):
+    return price - price * percent / 100
+
+
+def label(price):
+    return "%s EUR" % price
+'''
+TESTS = """\
+from prices import discount, label, total
+
+
+def test_total():
+    assert total([1, 2]) == 3
+
+
+def test_discount():
+    assert discount(10, 50) == 5
+
+
+def test_label():
+    assert label(3) == "3 EUR"
+"""
+
+
+class Repository:
+    """A repository with code and tests, and what is done to it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "tests").mkdir(parents=True)
+        self.git("init", "-q", "-b", "main")
+        (root / "prices.py").write_text(START)
+        (root / "tests/test_prices.py").write_text(TESTS)
+        self.commit("start")
+
+    def git(self, *words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "commit.gpgsign=false")
+        return subprocess.run(
+            ["git", *who, *words], cwd=self.root, check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    def commit(self, message: str) -> str:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD")[:12]
+
+    def change(self, old: str, new: str) -> None:
+        text = (self.root / "prices.py").read_text()
+        assert text.count(old) == 1
+        (self.root / "prices.py").write_text(text.replace(old, new))
+
+    def test(self, name: str, line: str) -> None:
+        path = self.root / "tests/test_prices.py"
+        path.write_text(f"{path.read_text()}\n\ndef test_{name}():\n    {line}\n")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "prices")
+
+
+def fixes(repository: Repository, commits: int = 50) -> list[Fix]:
+    return find_fixes(repository.root / ".git", commits, NO_SOURCES)[0]
+
+
+def fix(repository: Repository) -> str:
+    """A guard, its test and a note of it, with a later commit that moves its lines."""
+    repository.change("    return price - ", "    if percent > 100:\n        percent = 100\n    return price - ")
+    repository.test("no_negative_price", "assert discount(10, 150) == 0")
+    (repository.root / "CHANGES").write_text("discount: percent is at most 100\n")
+    name = repository.commit("No negative amounts (#12)\n\nA price was below zero.\ndiscount let it.\n\nFixes #11")
+    repository.change('"""Prices."""\n', '"""Prices."""\n\nCURRENCY = "EUR"\n')
+    repository.commit("Name the currency")
+    return name
+
+
+def test_a_fix_is_found_with_its_code_and_tests(repository: Repository) -> None:
+    name = fix(repository)
+    (found,) = fixes(repository)
+    assert (found.commit[:12], found.code, found.tests) == (name, ("prices.py",), ("tests/test_prices.py",))
+    files = read_files(repository.root / ".git", found)
+    assert files.places == (("prices.py", "discount"),)
+    assert files.tags == {"files": "1", "functions": "1", "change": "adds"}
+    assert report_of(found.message, files.giveaways) == "No negative amounts\n\nA price was below zero."
+    assert fixes(repository, commits=1) == []
+
+
+def test_the_tree_of_a_bug_is_the_parents_with_the_tests_of_the_fix(repository: Repository, tmp_path: Path) -> None:
+    (repository.root / "tests/test_old.py").write_text("")
+    (repository.root / ".gitattributes").write_text("tests export-ignore\n")
+    repository.commit("Leave the tests out of archives")
+    (repository.root / "tests/test_old.py").unlink()
+    fix(repository)
+    (found,) = fixes(repository)
+    tree = write_tree(repository.root / ".git", found, tmp_path / "tree")
+    names = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
+    assert names == {".gitattributes", "prices.py", "tests/test_prices.py"}
+    assert (tree / "prices.py").read_text() == START
+    assert "no_negative_price" in (tree / "tests/test_prices.py").read_text()
+    files = read_files(repository.root / ".git", found)
+    repaired = apply_patch({"prices.py": START}, files.gold_patch)
+    assert repaired == files.overlay
+    assert "percent > 100" in str(repaired["prices.py"])
+
+
+def test_a_merge_is_one_fix(repository: Repository) -> None:
+    repository.git("switch", "-q", "-c", "side")
+    repository.change('"%s EUR"', '"%.2f EUR"')
+    repository.commit("Cents")
+    path = repository.root / "tests/test_prices.py"
+    path.write_text(path.read_text().replace('"3 EUR"', '"3.00 EUR"'))
+    repository.commit("Test of cents")
+    repository.git("switch", "-q", "main")
+    (repository.root / "README.md").write_text("Prices\n")
+    repository.commit("A readme")
+    repository.git("merge", "-q", "--no-ff", "side", "-m", "Merge side")
+    (found,) = fixes(repository)
+    assert found.commit == repository.git("rev-parse", "HEAD")
+    assert read_files(repository.root / ".git", found).places == (("prices.py", "label"),)
+
+
+def test_commits_that_cannot_be_fixes_are_counted_by_their_reason(repository: Repository) -> None:
+    repository.change("result = 0", "result = 0.0")
+    repository.commit("No test")
+    repository.test("more", "assert total([]) == 0")
+    repository.commit("Only a test")
+    repository.change("def label", "\n".join(f"SIZE_{number} = {number}" for number in range(201)) + "\n\n\ndef label")
+    repository.test("sizes", "import prices; assert prices.SIZE_7 == 7")
+    repository.commit("Many sizes")
+    (repository.root / "setup.py").write_text("")
+    repository.test("nothing", "pass")
+    repository.commit("Not part of the code")
+    found, others = find_fixes(repository.root / ".git", 50, NO_SOURCES)
+    assert found == []
+    assert others == {"no tests": 1, "no code": 2, "over 200 lines": 1, "first commit": 1}
+
+
+def test_several_files_and_new_ones_are_one_fix(repository: Repository) -> None:
+    (repository.root / "rates.py").write_text("RATE = 2\n")
+    repository.change('return "%s EUR" % price', 'import rates\n    return "%s EUR" % (price * rates.RATE)')
+    repository.change("        result += price", "        result = result + price")
+    repository.test("rate", "assert label(3) == '6 EUR'")
+    repository.commit("Rates")
+    (found,) = fixes(repository)
+    files = read_files(repository.root / ".git", found)
+    assert files.places == (("prices.py", "total"), ("prices.py", "label"))
+    assert files.tags == {"files": "2", "functions": "2", "change": "changes"}
+    assert files.changes["rates.py"][0] is None
+
+
+@pytest.mark.needs("bubblewrap")
+@pytest.mark.usefixtures("own_cache")
+def test_a_fix_becomes_a_proven_task_of_the_set(repository: Repository, tmp_path: Path) -> None:
+    """Other commits stay out: one whose tests pass before it, too, and one whose tests cannot be loaded before it."""
+    name = fix(repository)
+    repository.change("result += price", "result = result + price")
+    repository.test("again", "assert total([2]) == 2")
+    repository.commit("Spelled out")
+    path = repository.root / "tests/test_prices.py"
+    repository.change("def label", "def half(price):\n    return price / 2\n\n\ndef label")
+    path.write_text(f"from prices import half\n{path.read_text()}")
+    repository.test("half", "assert half(2) == 1")
+    repository.commit("A feature")
+    out = tmp_path / "set"
+    options = ("per_package=0", "difficulty=false", "history=50")
+    arguments = [word for option in options for word in ("-p", option)]
+    for _ in range(2):
+        assert main(["harvest", str(repository.root), "--out", str(out), *arguments]) == 0
+        ((task, oracle),) = load_tasks(str(out))
+        assert task.tags["commit"] == name
+        assert task.problem_statement.startswith(
+            "No negative amounts\n\nA price was below zero.\n\ntests/test_prices.py"
+        )
+        assert oracle.fail_to_pass == ("tests/test_prices.py::test_no_negative_price",)
+        assert check_task(task, oracle, WARM).problems == ()
+    assert not any(path.name in (".git", "CHANGES") for path in out.rglob("*"))
+    report = read_report(out / "packages/prices")
+    assert report is not None
+    assert report.verified == 1
+    assert report.commits == {
+        "verified": 1,
+        "no test notices": 1,
+        "tests cannot be loaded before the fix": 1,
+        "no tests": 1,
+        "first commit": 1,
+    }
