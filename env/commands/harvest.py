@@ -17,10 +17,11 @@ examples:
   gumshoe harvest ./my-project ~/src/other --out tasks/mine    folders and git repositories
   gumshoe harvest configs/harvest/packages.txt --out tasks/real -p per_package=50 -p workers=4
   gumshoe harvest --config configs/harvest/forty.yaml
+  gumshoe harvest --config configs/harvest/history.yaml ~/src/project --out tasks/fixed    bugs that people repaired
   gumshoe harvest --status --out tasks/real
   gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
 
-Stages: get, environment, baseline, bugs, check, difficulty. To resume, run the same command again. Packages are
+Stages: get, environment, baseline, bugs, history, check, difficulty. To resume, run the same command again. Packages are
 downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only while their
 environment is being built. Exit code 1: no package produced a set.
 """

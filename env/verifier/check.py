@@ -151,8 +151,8 @@ def _after(verdict: Verdict, named: bool) -> Iterator[str]:
     if not named and verdict.failing_fail_to_pass:
         yield "with the gold patch the tests still fail"
     else:
-        yield from _listed(verdict.failing_fail_to_pass, "with the gold patch these tests should pass and do not")
-        yield from _listed(verdict.failing_pass_to_pass, "with the gold patch these tests no longer pass")
+        failing = (*verdict.failing_fail_to_pass, *verdict.failing_pass_to_pass)
+        yield from _listed(failing, "with the gold patch these tests should pass and do not")
     if not verdict.resolved:
         yield _ending(verdict.run.result.output)
 

@@ -1,1 +1,1 @@
-"""From the name of a package to verified tasks: get, environment, baseline, bugs, check, difficulty."""
+"""From the name of a package to verified tasks: get, environment, baseline, bugs, history, check, difficulty."""

@@ -84,7 +84,7 @@ def test_without_a_gold_patch_only_the_failing_is_checked_and_a_broken_task_does
 def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
     wrong = make_patch({"calc.py": (BUGGY.encode(), b"def add(a, b):\n    return 4\n")})
     assert problems(a_task(project, gold_patch=wrong)).startswith(
-        "with the gold patch these tests no longer pass: test_calc.py::test_zero; the output ends: "
+        "with the gold patch these tests should pass and do not: test_calc.py::test_zero; the output ends: "
     )
     zero, gone = ("test_calc.py::test_zero", "test_calc.py::gone")
     swapped = a_task(project, gold_patch=wrong, fail_to_pass=[zero, gone], pass_to_pass=["test_calc.py::test_add"])
