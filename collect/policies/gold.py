@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from unidiff.patch import Hunk, PatchedFile, PatchSet
@@ -12,6 +13,8 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
 __all__ = ["Gold", "GoldEdit", "read_gold"]
+
+IDLE = re.compile(r"\s*(?:#|import\s|from\s.*\simport\s|$)")
 
 
 @dataclass(frozen=True)
@@ -29,18 +32,20 @@ class GoldEdit:
 
 @dataclass(frozen=True)
 class Gold:
-    """`lines`: those of the buggy files that matter, by path; `changes`: last line first within a file; `texts`: the
-    lines that the patch shows, by path and number.
+    """`lines`: those of the buggy files that are touched, by path; `cause`: those among them that do more than import
+    and comment, or all if none does; `changes`: last line first within a file; `texts`: the lines that the patch shows,
+    by path and number.
     """
 
     lines: Mapping[str, frozenset[int]]
+    cause: Mapping[str, frozenset[int]]
     changes: tuple[GoldEdit, ...]
     texts: Mapping[str, Mapping[int, str]]
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The first line that matters in each file, in the patch's order."""
-        return [(path, min(numbers)) for path, numbers in self.lines.items() if numbers]
+        """The first line of the cause in each file, in the patch's order."""
+        return [(path, min(numbers)) for path, numbers in self.cause.items() if numbers]
 
 
 def read_gold(oracle: Oracle) -> Gold:
@@ -56,7 +61,20 @@ def read_gold(oracle: Oracle) -> Gold:
         }
         for file in files
     }
-    return Gold(lines, tuple(changes), texts)
+    return Gold(lines, _cause(changes, texts) or lines, tuple(changes), texts)
+
+
+def _cause(changes: Sequence[GoldEdit], texts: Mapping[str, Mapping[int, str]]) -> dict[str, frozenset[int]]:
+    """The lines that changes replace, or before which they insert, without those of imports and comments."""
+    found: dict[str, set[int]] = {}
+    for change in changes[::-1]:
+        if change.start is None or change.end is None:
+            continue
+        removed = [texts[change.path][line] for line in range(change.start, change.end + 1)]
+        if not all(IDLE.match(line) for line in [*removed, *change.code.splitlines()]):
+            last = max(change.end, change.start - 1, 1)
+            found.setdefault(change.path, set()).update(range(min(change.start, last), last + 1))
+    return {path: frozenset(lines) for path, lines in found.items()}
 
 
 def _changes(file: PatchedFile, task_id: str) -> list[GoldEdit]:

@@ -203,7 +203,7 @@ class TeacherPolicy:
         symbol = region_of(code, line).symbol
         where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
         why = here.words.conclusion(where, code[line], best_trial(here.belief, place))
-        pack = build_pack(here.outputs, self._gold.lines, why, whole_functions=self._whole_functions)
+        pack = build_pack(here.outputs, self._gold.cause, why, whole_functions=self._whole_functions)
         if pack is None:
             return None
         named = [one for one in here.belief.functions if self._holds_gold(one) or not here.belief.is_viewed(one)]
@@ -234,7 +234,7 @@ class TeacherPolicy:
         return sum(not self._holds_gold(one) for one in read)
 
     def _holds_gold(self, function: SuspectFunction) -> bool:
-        return any(function.holds(path, line) for path, lines in self._gold.lines.items() for line in lines)
+        return any(function.holds(path, line) for path, lines in self._gold.cause.items() for line in lines)
 
 
 class _Here:

@@ -94,6 +94,15 @@ def test_a_new_file_is_one_change() -> None:
     assert read_gold(patch(None, "x = 1\n")).changes == (GoldEdit("a.py", None, None, "x = 1\n"),)
 
 
+def test_an_import_is_no_cause_unless_nothing_else_is_changed() -> None:
+    before = "import os\n\n\ndef here():\n    return os.curdir\n"
+    imported = before.replace("import os\n", "import os\nimport sys\n")
+    both = read_gold(patch(before, imported.replace("curdir", "getcwd()")))
+    assert both.lines == {"a.py": {1, 5}}
+    assert (both.cause, both.places) == ({"a.py": {5}}, [("a.py", 5)])
+    assert read_gold(patch(before, imported)).cause == {"a.py": {1}}
+
+
 def test_patches_that_edits_cannot_make_are_refused() -> None:
     with pytest.raises(TaskError, match="removes"):
         read_gold(patch("x\n", None))
