@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TypeVar
 
@@ -179,12 +179,14 @@ class Bug:
         files: the changed files, path to text.
         lines: of each clean file, the lines that are changed, with the first lines of the statements around them.
         places: where the causes are.
+        tags: what else a task should say about it.
     """
 
     operator: str
     files: Mapping[str, str]
     lines: Mapping[str, tuple[int, ...]]
     places: tuple[CodePosition, ...]
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def digest(self) -> str:

@@ -72,6 +72,7 @@ def task_of(
             "operator": bug.operator,
             "split": split,
             "difficulty": difficulty(bug.places, failures),
+            **bug.tags,
         },
     )
     oracle = Oracle(

@@ -21,8 +21,8 @@ examples:
   gumshoe harvest --status --out tasks/real
   gumshoe harvest --rebuild tasks/real                         the environments of a set from another machine
 
-Stages: get, environment, baseline, bugs, history, check, difficulty. To resume, run the same command again. Packages are
-downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only while their
+Stages: get, environment, baseline, bugs, history, check, difficulty. To resume, run the same command again. Packages
+are downloaded and unpacked on this machine; their code runs only in sandboxes, with network access only while their
 environment is being built. Exit code 1: no package produced a set.
 """
 

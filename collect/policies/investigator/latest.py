@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
+from gumshoe.tools.tracing.calls import is_hidden
 
 __all__ = ["CODE", "LatestFindings", "changed_code", "in_words", "line_and_change"]
 
@@ -145,6 +147,8 @@ class LatestFindings:
                 f"Given equal arguments, {name} comes to something else in the failing tests.",
                 f"The same arguments, another result: {name} behaves differently where it fails.",
             )
+        if not any(_differs(one) for one in compared):
+            return ""
         return self.pick(
             f"Failing tests call {name} in ways that no passing one does.",
             f"There are calls of {name} in failing tests that no passing one makes.",
@@ -170,6 +174,12 @@ class LatestFindings:
             "beyond its score, nothing seen speaks for it",
             "nothing seen so far speaks for it but the tests that run it",
         )
+
+
+def _differs(comparison: Mapping[str, Any]) -> bool:
+    """Whether a failing call is known to differ from the nearest passing one: of hidden values, nobody knows."""
+    shown = any(not is_hidden(one) and not is_hidden(other) for one, other in comparison["arguments"].values())
+    return shown or any(comparison[part] for part in ("value", "branch", "result"))
 
 
 def changed_code(do: str) -> str:

@@ -18,9 +18,9 @@ from pydantic import TypeAdapter
 from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages.baseline import GOOD, open_runner
-from gumshoe.env.bugs.packages.stages import StageCache, key_of, stage_folder
 from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
 from gumshoe.env.bugs.packages.history import HISTORY, Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.packages.stages import StageCache, key_of, stage_folder
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
 from gumshoe.env.bugs.tasks import difficulty, problem_statement
 from gumshoe.env.bugs.verify import FailedTest

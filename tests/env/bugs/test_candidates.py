@@ -146,10 +146,10 @@ def failed_test(*frames: tuple[str, int, str], message: str = "AssertionError: a
 def test_difficulty_is_the_distance_of_the_nearest_failed_test() -> None:
     cause = Bug("x", {"a.py": ""}, {"a.py": (1,)}, (("a.py", "A.f"),))
     here, near, far = ("a.py", 3, "f"), ("a.py", 9, "g"), ("tests/test_a.py", 5, "test_f")
-    assert difficulty(cause, {"t": failed_test(far, here)}) == "same_function"
-    assert difficulty(cause, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
-    assert difficulty(cause, {"t": failed_test(here, far)}) == "other_file"
-    assert difficulty(cause, {"t": failed_test()}) == "other_file"
+    assert difficulty(cause.places, {"t": failed_test(far, here)}) == "same_function"
+    assert difficulty(cause.places, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
+    assert difficulty(cause.places, {"t": failed_test(here, far)}) == "other_file"
+    assert difficulty(cause.places, {"t": failed_test()}) == "other_file"
 
 
 def test_the_statement_tells_the_failure_and_stays_short() -> None:
