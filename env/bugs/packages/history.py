@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -232,7 +232,7 @@ def write_tree(repository: Path, fix: Fix, folder: Path) -> Path:
     return tree
 
 
-def report_of(message: str, giveaways: Collection[str]) -> str:
+def report_of(message: str, giveaways: Set[str]) -> str:
     """What a commit's message says of the symptom: its lines without those that name what gives the place away."""
     lines = (REFERENCE.sub("", line).rstrip() for line in message.splitlines() if not TRAILER.match(line))
     kept = [line for line in lines if giveaways.isdisjoint(re.findall(r"\w+", line))]
