@@ -25,12 +25,12 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import FAILING, PASSING
 from gumshoe.storage import parse_json
 from gumshoe.tools.runs.interpreters import our_program
 
 __all__ = [
     "CandidateVerdict",
-    "CleanRun",
     "FailedTest",
     "ProjectVerifier",
     "UnfitTests",
@@ -41,8 +41,6 @@ __all__ = [
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0
-PASSED = ("passed", "xfailed")
-FAILED = ("failed", "error")
 
 
 class UnfitTests(TaskError):
@@ -61,13 +59,6 @@ class FailedTest:
     type: str
     message: str
     frames: tuple[tuple[str, int, str], ...]
-
-
-@dataclass(frozen=True)
-class CleanRun:
-    """The clean project's own test run."""
-
-    passing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -103,7 +94,7 @@ class ProjectVerifier:
         self.name = name
         self._timeout_s = timeout_s
         self._memory_mb = config.memory_mb
-        self._baseline: CleanRun | None = None
+        self._passing: tuple[str, ...] = ()
         self._suite = suite or Suite()
         clean = self._suite.task(f"synth/{name}", str(project))
         self._sandbox = open_sandbox(clean, config, trusted=True)
@@ -115,12 +106,11 @@ class ProjectVerifier:
             raise
 
     @property
-    def baseline(self) -> CleanRun:
-        """The clean project's test run. Raises TaskError and SandboxError as `verify` does."""
-        if self._baseline is None:
+    def passing(self) -> tuple[str, ...]:
+        """The tests that pass in the clean project. Raises TaskError and SandboxError as `verify` does."""
+        if not self._passing:
             self.verify([])
-        assert self._baseline is not None
-        return self._baseline
+        return self._passing
 
     def verify(self, candidates: Sequence[Bug]) -> list[CandidateVerdict]:
         """The verdicts on candidates for bugs of this project, in their order.
@@ -131,27 +121,26 @@ class ProjectVerifier:
         """
         rows = [_row(candidate) for candidate in candidates]
         clean, *answers = self._request(rows)
-        if self._baseline is None:
-            self._baseline = self._accepted(clean)
+        self._passing = self._passing or self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
             raise SandboxError(f"project {self.name}: the verifier died before it had judged all candidates")
-        return [self._verdict(answer, self._baseline) for answer in answers]
+        return [self._verdict(answer) for answer in answers]
 
     def close(self) -> None:
         """Removes the sandbox. Idempotent."""
         self._sandbox.close()
 
-    def _accepted(self, seen: Mapping[str, Any]) -> CleanRun:
-        """The baseline of a project that is fit to have bugs. Raises TaskError for one that is not."""
+    def _accepted(self, seen: Mapping[str, Any]) -> tuple[str, ...]:
+        """The passing tests of a project that is fit to have bugs. Raises TaskError for one that is not."""
         if "status" in seen:
             raise TaskError(f"project {self.name}: {self._ending(seen['status'])}")
         if seen["collection_errors"]:
             raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
-        failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILED]
+        failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILING]
         if failing:
             reason = f"project {self.name}: {failing[0]} fails without any bug: fix the project first"
             raise UnfitTests(reason, (*failing, *seen["unstable"]))
-        passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSED)
+        passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSING)
         if not passing:
             raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
         if seen["unstable"]:
@@ -161,7 +150,7 @@ class ProjectVerifier:
             timed = [test for test, paths in seen["clocks"].items() if any(map(holds_tests, paths))]
             self._refuse(seen["unseeded"], "uses random numbers without a seed")
             self._refuse(timed, "measures time")
-        return CleanRun(passing)
+        return passing
 
     def _refuse(self, tests: Sequence[str], why: str) -> None:
         if tests:
@@ -176,16 +165,16 @@ class ProjectVerifier:
             )
         return f"its test run ended without a result ({status})"
 
-    def _verdict(self, answer: Mapping[str, Any], baseline: CleanRun) -> CandidateVerdict:
+    def _verdict(self, answer: Mapping[str, Any]) -> CandidateVerdict:
         if answer["status"] != "killed":
             return CandidateVerdict(answer["status"])
         outcomes: Mapping[str, str] = answer["outcomes"]
-        if any(test not in outcomes for test in baseline.passing):
+        if any(test not in outcomes for test in self._passing):
             return CandidateVerdict("collection")
-        failing = [test for test in baseline.passing if outcomes[test] in FAILED]
-        if len(failing) == len(baseline.passing):
+        failing = [test for test in self._passing if outcomes[test] in FAILING]
+        if len(failing) == len(self._passing):
             return CandidateVerdict("all_fail")
-        passing = self._suite.named(test for test in baseline.passing if outcomes[test] in PASSED)
+        passing = self._suite.named(test for test in self._passing if outcomes[test] in PASSING)
         failures = {name: test for test in failing for name in self._suite.named([test])}
         if not failures:
             return CandidateVerdict("survived")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.channel import Channel, bootstrap_argv
@@ -14,28 +14,6 @@ from gumshoe.errors import SandboxClosed, SandboxError
 __all__ = ["RPC_GRACE_S", "BorrowedLink", "Link", "WardenConnection"]
 
 RPC_GRACE_S = 60.0
-
-
-class WardenConnection(Protocol):
-    """What a sandbox needs from a link: a `Link` of its own, or a lease on one from a pool."""
-
-    backend: str
-    isolated: bool
-    facts: Mapping[str, Any]
-    closed: bool
-    server: Mapping[str, Any] | None
-
-    def ask(self, op: str, timeout: float | None = ..., **arguments: Any) -> Any:
-        """The warden's answer to an operation. Raises SandboxError, including where none comes in time."""
-        ...
-
-    def give_up(self) -> None:
-        """Ends what another thread waits for; see `Channel.give_up`."""
-        ...
-
-    def close(self) -> None:
-        """Kills everything and removes what was made. Idempotent."""
-        ...
 
 
 class Link:
@@ -126,7 +104,7 @@ class BorrowedLink:
         give_back: called once, at the end.
     """
 
-    def __init__(self, link: WardenConnection, give_back: Callable[[], object]) -> None:
+    def __init__(self, link: Link | BorrowedLink, give_back: Callable[[], object]) -> None:
         self._link = link
         self._give_back = give_back
         self.backend = link.backend
@@ -152,3 +130,7 @@ class BorrowedLink:
             self.closed = True
             self._link.server = self.server
             self._give_back()
+
+
+WardenConnection = Link | BorrowedLink
+"""What a sandbox needs: a link of its own, or the use of somebody else's."""

@@ -16,7 +16,8 @@ from gymnasium.vector import AsyncVectorEnv
 from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.env.spaces import action_space, tool_call
 from gumshoe.errors import SandboxError
-from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall, WorkspaceSpec
+from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import WARM, make_local_env
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -28,17 +29,8 @@ TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    (tmp_path / "repo").mkdir()
-    (tmp_path / "repo" / "calc.py").write_text(BUGGY)
-    (tmp_path / "repo" / "test_calc.py").write_text(TEST)
-    return Task(
-        id="calc",
-        source="test",
-        problem_statement="add(2, 3) is -1.",
-        workspace=WorkspaceSpec(path=str(tmp_path / "repo")),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        readonly=("test_*.py",),
-    )
+    files = {"calc.py": BUGGY, "test_calc.py": TEST}
+    return folder_task(tmp_path / "repo", files, problem_statement="add(2, 3) is -1.", readonly=("test_*.py",))
 
 
 @pytest.fixture

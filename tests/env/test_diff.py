@@ -26,7 +26,7 @@ from gumshoe.env.diff.apply import source_paths
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
 from gumshoe.protocols import Sandbox
-from gumshoe.records import Task, WorkspaceSpec
+from support.folder_tasks import folder_task
 
 # Lines with what line splitting gets wrong: form feeds, carriage returns, separators, no newline at the end.
 PIECES = st.sampled_from(["a\n", "b\n", "a\r\n", "\n", "c\x0cd\n", "e\u2028f\n", "-- x\n", "++ y\n", "\\ z\n", " \n"])
@@ -308,16 +308,8 @@ FILES = {"a b.py": b"one\r\ntwo\r\n", "gone.py": b"x\n", "gr\u00f6\u00dfe.bin": 
 
 @pytest.fixture(params=["with git", "without git"])
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
-    for path, data in FILES.items():
-        (tmp_path / path).write_bytes(data)
     nothing = {} if request.param == "with git" else {"PATH": "/nowhere"}
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("true",),
-    )
+    task = folder_task(tmp_path, FILES)
     with open_sandbox(task, SandboxConfig(kind="local", unsafe=True, env=nothing), trusted=True) as opened:
         yield opened
 

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.env import open_sandbox
 from gumshoe.env.git_future import remove_future
 from gumshoe.errors import SandboxError
-from gumshoe.records import Task, WorkspaceSpec
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
 
 IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
@@ -50,16 +50,10 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
     return folder, [*past, fix]
 
 
-def task_of(folder: Path) -> Task:
-    return Task(
-        id="t", source="s", problem_statement="", workspace=WorkspaceSpec(path=str(folder)), entrypoint=("true",)
-    )
-
-
 def test_only_the_past_is_left(repository: tuple[Path, list[str]]) -> None:
     folder, (first, second, fix) = repository
     (folder / "code.py").write_text("work in progress")
-    with open_sandbox(task_of(folder), LOCAL, trusted=True) as sandbox:
+    with open_sandbox(folder_task(folder), LOCAL, trusted=True) as sandbox:
         seen = sandbox.run(["git", "log", "--all", "--reflog", "--format=%H"]).output.split()
         assert seen == [second, first]
         assert sandbox.run(["git", "cat-file", "-e", fix]).exit_code != 0
@@ -76,19 +70,19 @@ def test_only_the_past_is_left(repository: tuple[Path, list[str]]) -> None:
 def test_the_future_can_be_kept(repository: tuple[Path, list[str]]) -> None:
     folder, (_, _, fix) = repository
     config = LOCAL.model_copy(update={"keep_git_future": True})
-    with open_sandbox(task_of(folder), config, trusted=True) as sandbox:
+    with open_sandbox(folder_task(folder), config, trusted=True) as sandbox:
         assert sandbox.run(["git", "cat-file", "-e", fix]).exit_code == 0
 
 
 def test_without_a_repository_there_is_nothing_to_do(tmp_path: Path) -> None:
-    with open_sandbox(task_of(tmp_path), LOCAL, trusted=True) as sandbox:
+    with open_sandbox(folder_task(tmp_path), LOCAL, trusted=True) as sandbox:
         assert not remove_future(sandbox)
 
 
 def test_a_repository_without_a_commit_is_taken_away(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "code.py").write_text("first")
-    with open_sandbox(task_of(tmp_path), LOCAL, trusted=True) as sandbox:
+    with open_sandbox(folder_task(tmp_path), LOCAL, trusted=True) as sandbox:
         assert {entry.path for entry in sandbox.walk(depth=1)} == {"code.py"}
     assert (tmp_path / ".git").is_dir()
 
@@ -97,5 +91,5 @@ def test_a_broken_repository_is_refused_in_one_line(repository: tuple[Path, list
     folder, _ = repository
     (folder / ".git/HEAD").write_text("nonsense")
     with pytest.raises(SandboxError, match=r"future of the git repository cannot be removed: git rev-parse") as caught:
-        open_sandbox(task_of(folder), LOCAL, trusted=True)
+        open_sandbox(folder_task(folder), LOCAL, trusted=True)
     assert "\n" not in str(caught.value)

@@ -13,8 +13,9 @@ from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
-from gumshoe.records import Observation, Task, TestRun, ToolCall, WorkspaceSpec
+from gumshoe.records import Observation, TestRun, ToolCall
 from gumshoe.tools.runs.interpreters import debug_argv
+from support.folder_tasks import PYTEST, folder_task
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -40,15 +41,8 @@ def open_workspace(tmp_path: Path) -> Generator[Open]:
     opened: list[Workspace] = []
 
     def begin(*entrypoint: str, **files: str) -> Workspace:
-        for name, text in files.items():
-            (tmp_path / f"{name}.py").write_text(text)
-        task = Task(
-            id="t",
-            source="test",
-            problem_statement="",
-            workspace=WorkspaceSpec(path=str(tmp_path)),
-            entrypoint=entrypoint or ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        )
+        named = {f"{name}.py": text for name, text in files.items()}
+        task = folder_task(tmp_path, named, entrypoint=entrypoint or PYTEST)
         opened.append(Workspace(task, open_sandbox(task, WARM, trusted=True)))
         return opened[-1]
 

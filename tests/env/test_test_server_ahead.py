@@ -10,7 +10,8 @@ import pytest
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.workspace import Workspace
-from gumshoe.records import Task, TestRun, WorkspaceSpec
+from gumshoe.records import Task, TestRun
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import WARM
 from support.sandboxes.warm_sandboxes import FIND_SERVERS, fill_pools, servers_in
 
@@ -28,16 +29,7 @@ def pools() -> Generator[None]:
 
 
 def make_task(folder: Path, **files: str) -> Task:
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
-    return Task(
-        id="t",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-    )
+    return folder_task(folder, {f"{name}.py": text for name, text in files.items()})
 
 
 def episode(task: Task, config: SandboxConfig = CONFIG) -> tuple[list[str], TestRun, list[str]]:

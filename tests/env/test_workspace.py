@@ -11,6 +11,7 @@ from gumshoe.env import Workspace, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError, ToolFailure
 from gumshoe.records import Limits, Task, WorkspaceSpec
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -27,16 +28,9 @@ FILES: dict[str, str | None] = {
 
 
 def make_task(folder: Path, **changes: object) -> Task:
-    task = Task(
-        id="t",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(folder), overlay=FILES),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        ignore=("*.hidden",),
-        readonly=("setup.cfg",),
-    )
-    return task.model_copy(update=changes)
+    workspace = WorkspaceSpec(path=str(folder), overlay=FILES)
+    usual = {"workspace": workspace, "ignore": ("*.hidden",), "readonly": ("setup.cfg",)}
+    return folder_task(folder, **{**usual, **changes})
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.records import Task, WorkspaceSpec
+from gumshoe.records import Task
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import ISOLATED
 
 LIMITS = SandboxConfig(memory_mb=256, pids=64, disk_mb=32)
@@ -22,17 +23,7 @@ FILES = {
 @pytest.fixture
 def small_task(tmp_path: Path) -> Task:
     """A task whose repository is a folder."""
-    for name, text in FILES.items():
-        path = tmp_path / "project" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return Task(
-        id="small",
-        source="test",
-        problem_statement="Nothing is wrong.",
-        workspace=WorkspaceSpec(path=str(tmp_path / "project")),
-        entrypoint=("python", "-m", "pytest", "-q"),
-    )
+    return folder_task(tmp_path / "project", FILES, id="small")
 
 
 @pytest.fixture(params=ISOLATED)

@@ -25,6 +25,7 @@ from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.grader import find_flaky
 from gumshoe.records import Oracle, Task, WorkspaceSpec
+from support.folder_tasks import folder_task
 
 LOCAL = SandboxConfig(kind="local")
 REFUSED = "the local sandbox does not isolate"
@@ -136,13 +137,7 @@ def test_a_task_that_only_looks_built_in_is_not(change: dict[str, object], case:
 
 
 def a_set(folder: Path, project: str) -> str:
-    task = Task(
-        id="a",
-        source="synth",
-        problem_statement="It fails.",
-        workspace=WorkspaceSpec(path=project),
-        entrypoint=("python", "-m", "pytest"),
-    )
+    task = folder_task(folder, id="a", workspace=WorkspaceSpec(path=project))
     write_taskset(folder, [(task, Oracle(task_id="a", gold_patch=""))])
     return str(folder)
 

@@ -11,8 +11,9 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.verifier.check import check_task
-from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, Task
 from support import reward_hacks
+from support.folder_tasks import PYTEST, folder_task, write_files
 from support.sandboxes.sandbox_backends import CONTAINERS
 
 ONE: Final = "bubblewrap"
@@ -29,7 +30,7 @@ FILES: Final = {
     "check.py": "from shop import total\n\nif total([2, 3]) != 5:\n    raise SystemExit('wrong')\n",
 }
 RUNNERS: Final = {
-    "pytest": (("python", "-m", "pytest", "-q"), ("total", "none"), ("same",)),
+    "pytest": (PYTEST, ("total", "none"), ("same",)),
     "unittest": (("python", "-m", "unittest", "tests.test_unit"), ("tests.test_unit.Total.test_total",), ()),
     "script": (("python", "check.py"), ("check.py",), ()),
 }
@@ -38,20 +39,10 @@ RUNNERS: Final = {
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Task, Oracle]]:
     """The task for each runner, proven on bubblewrap as `gumshoe tasks check` proves it."""
-    folder = tmp_path_factory.mktemp("shop")
-    for path, text in FILES.items():
-        (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text)
+    folder = write_files(tmp_path_factory.mktemp("shop"), FILES)
     found = {}
     for name, (entrypoint, failing, passing) in RUNNERS.items():
-        task = Task(
-            id=name,
-            source="test",
-            problem_statement="The total is wrong.",
-            workspace=WorkspaceSpec(path=str(folder)),
-            entrypoint=entrypoint,
-            limits=Limits(command_timeout_s=60.0),
-        )
+        task = folder_task(folder, id=name, entrypoint=entrypoint, limits=Limits(command_timeout_s=60.0))
         names = [
             [f"tests/test_shop.py::test_{each}" if each.isalpha() else each for each in tests]
             for tests in (failing, passing)

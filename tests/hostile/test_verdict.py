@@ -17,6 +17,7 @@ from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, verify
 from gumshoe.records import Completion, Limits, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from support.folder_tasks import folder_task, write_files
 from support.reward_hacks import EASY, FILES, HACKS, RECORDED, SHOP, UNRELIABLE, Hack
 from support.sandboxes.sandbox_backends import ISOLATED
 
@@ -45,25 +46,10 @@ TOOLS = ("rewrite", "bash", "eval", "submit")
 REPAIR = Hack({"shop.py": CLEAN})
 
 
-def written(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return folder
-
-
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    task = Task(
-        id="shop",
-        source="test",
-        problem_statement="The total is wrong.",
-        workspace=WorkspaceSpec(path=str(written(tmp_path / "repo", FILES))),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        readonly=("/tests/",),
-        limits=Limits(command_timeout_s=120.0),
-    )
+    limits = Limits(command_timeout_s=120.0)
+    task = folder_task(tmp_path / "repo", FILES, readonly=("/tests/",), limits=limits)
     gold = make_patch({"shop.py": (FILES["shop.py"].encode(), CLEAN.encode())})
     return task, Oracle(task_id="shop", gold_patch=gold, fail_to_pass=tuple(TESTS[:2]), pass_to_pass=(TESTS[2],))
 
@@ -214,7 +200,7 @@ class Total(unittest.TestCase):
 @pytest.mark.needs(ONE)
 def test_unittest_methods_cannot_be_replaced_as_they_load(pair: tuple[Task, Oracle]) -> None:
     task, _ = pair
-    written(Path(str(task.workspace.path)), {"tests/__init__.py": "", "tests/test_unit.py": UNITTEST})
+    write_files(Path(str(task.workspace.path)), {"tests/__init__.py": "", "tests/test_unit.py": UNITTEST})
     argv = ("python", "-m", "unittest", "-v", "tests.test_unit")
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=("tests.test_unit.Total.test_total",))
     unit = (task.model_copy(update={"entrypoint": argv}), oracle)
@@ -228,7 +214,7 @@ def test_unittest_methods_cannot_be_replaced_as_they_load(pair: tuple[Task, Orac
 @pytest.mark.parametrize("name", ["bytecode-of-tests-forged", "tests-found-elsewhere", "compiler-of-tests-replaced"])
 def test_unittest_modules_cannot_be_exchanged(name: str, pair: tuple[Task, Oracle]) -> None:
     task, _ = pair
-    written(Path(str(task.workspace.path)), {"tests/__init__.py": "", "tests/test_shop.py": UNITTEST})
+    write_files(Path(str(task.workspace.path)), {"tests/__init__.py": "", "tests/test_shop.py": UNITTEST})
     argv = ("python", "-m", "unittest", "-v", "tests.test_first", "tests.test_shop")
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=("tests.test_shop.Total.test_total",))
     unit = (task.model_copy(update={"entrypoint": argv}), oracle)
@@ -243,7 +229,7 @@ def test_unittest_modules_cannot_be_exchanged(name: str, pair: tuple[Task, Oracl
 def test_test_files_cannot_be_rewritten_before_they_load(pair: tuple[Task, Oracle]) -> None:
     task, _ = pair
     later = "from shop import total\n\n\ndef test_later():\n    assert total([1]) == 1\n"
-    written(Path(str(task.workspace.path)), {"tests/test_z.py": later})
+    write_files(Path(str(task.workspace.path)), {"tests/test_z.py": later})
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=("tests/test_z.py::test_later",))
     assert of_patch((task, oracle), {"shop.py": CLEAN}).resolved
     rewriting = "open('tests/test_z.py', 'w').write('def test_later():\\n    pass\\n')\n" + SHOP

@@ -17,16 +17,15 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
-from gumshoe.records import FAILING, Task, TestRun
+from gumshoe.records import FAILING, PASSING, Task, TestRun
 from gumshoe.text import plural
 
-__all__ = ["GOOD", "Baseline", "ProjectRunner", "find_baseline", "open_runner"]
+__all__ = ["Baseline", "ProjectRunner", "find_baseline", "open_runner"]
 
 DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
 MEASURED_FROM_S = "0.05"
 HANGING = 4
 SETTLING_ROUNDS = 4
-GOOD = ("passed", "xfailed")
 # What an attempt to reach a host by name or address reports in a sandbox without a network.
 NO_NETWORK = re.compile(r"name resolution|Name or service not known|Network is unreachable|gaierror")
 OUTPUT_KB = 1024
@@ -173,7 +172,7 @@ class Tester:
             broken.update(
                 {test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test}
             )
-            passing = tuple(test for test, outcome in first.items() if outcome in GOOD)
+            passing = tuple(test for test, outcome in first.items() if outcome in PASSING)
             if not broken and seen[0].passed and seen[1].passed and len(passing) >= self._config.min_tests:
                 seconds = min(run.result.duration_s for run in seen)
                 return Baseline((*self._entrypoint[4:], *arguments), passing, dropped, seconds)
@@ -251,7 +250,7 @@ def _function(test: str) -> str:
 def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> None:
     """Refuses a package with too few tests. Raises TaskError."""
     first = runs.outcomes[0]
-    left = [test for test, outcome in first.items() if outcome in GOOD and test not in dropped]
+    left = [test for test, outcome in first.items() if outcome in PASSING and test not in dropped]
     if len(left) >= config.min_tests:
         return
     failed = [

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.baseline import GOOD, Baseline, open_runner
+from gumshoe.env.bugs.packages.baseline import Baseline, open_runner
 from gumshoe.env.bugs.packages.requirements import reason_of
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.errors import TaskError
@@ -81,7 +81,7 @@ def _all_match(names: Sequence[str], pattern: str) -> bool:
 
 def names_in(run: TestRun, tests: Sequence[str]) -> dict[str, str]:
     """What a run of unittest calls the tests that passed, by pytest's names."""
-    passed = {outcome.id for outcome in run.outcomes if outcome.outcome in GOOD}
+    passed = {outcome.id for outcome in run.outcomes if outcome.passed}
     found = ((test, _among(dotted(test), passed)) for test in tests)
     return {test: name for test, name in found if name is not None}
 

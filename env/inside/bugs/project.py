@@ -31,7 +31,7 @@ class ProjectUnderTest:
         self.entries = {}
         self.randomness = Randomness()
 
-    def save(self):
+    def save_clean_copy(self):
         """Makes the clean copy, of a project that nothing has been run in yet."""
         shutil.copytree(self.root, self.clean, symlinks=True)
 
@@ -44,7 +44,7 @@ class ProjectUnderTest:
                 os.makedirs(os.path.join(self.clean, folder), exist_ok=True)
                 shutil.copy2(os.path.join(self.root, path), os.path.join(self.clean, path))
 
-    def look(self):
+    def read_clean_entries(self):
         """Reads what the clean copy holds."""
         self.entries = dict(entries(self.clean))
 
@@ -55,9 +55,9 @@ class ProjectUnderTest:
             remove(os.path.join(self.root, path))
         for path in sorted(self.entries):
             if seen.get(path) != self.entries[path]:
-                self.bring(path)
+                self._restore_entry(path)
 
-    def bring(self, path):
+    def _restore_entry(self, path):
         """Copies one clean file or folder into the project."""
         source, target = os.path.join(self.clean, path), os.path.join(self.root, path)
         if self.entries[path] is None:
@@ -116,22 +116,22 @@ def forget_byte_code(path):
 CLOCKS = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns")
 
 
-class Watched:
-    """Stands in for a function of a module and tells `seen` about each call: its result, and the file that called.
+class ObservedFunction:
+    """Stands in for a function of a module and tells `observe` about each call: its result, and the file that called.
 
     An object and not a function, since a function in a class would become a method.
     """
 
-    def __init__(self, module, name, seen):
+    def __init__(self, module, name, observe):
         self.original = getattr(module, name)
         functools.update_wrapper(self, self.original)
         self.__module__ = module.__name__
-        self.seen = seen
+        self.observe = observe
 
     def __call__(self, *arguments):
         """As the original."""
         result = self.original(*arguments)
-        self.seen(result, sys._getframe(1).f_code.co_filename)
+        self.observe(result, sys._getframe(1).f_code.co_filename)
         return result
 
     def __reduce__(self):
@@ -151,16 +151,16 @@ class Randomness:
 
     def watch(self):
         """Takes the place of the functions."""
-        os.urandom = random._urandom = Watched(os, "urandom", self.drawn)  # type: ignore[attr-defined]
+        os.urandom = random._urandom = ObservedFunction(os, "urandom", self.note_numbers)  # type: ignore[attr-defined]
         for name in CLOCKS:
             if hasattr(time, name):  # Python 3.6 has none in nanoseconds
-                setattr(time, name, Watched(time, name, self.measured))
+                setattr(time, name, ObservedFunction(time, name, self.note_clock))
 
-    def drawn(self, numbers, caller):
+    def note_numbers(self, numbers, caller):
         """Keeps what the system's random numbers were."""
         self.numbers = hash((self.numbers, numbers))
 
-    def measured(self, seconds, caller):
+    def note_clock(self, seconds, caller):
         """Keeps which file has read a clock."""
         self.clocks_read_in.add(caller)
 

@@ -31,7 +31,16 @@ PROCESS_EVENTS = frozenset({"subprocess.Popen", "os.system", "os.posix_spawn", "
 class OutcomeRecorder:
     """A pytest plugin that keeps each test's outcome, and where and why it failed.
 
-    At the end of the session it writes all that to `writer`, in one piece, and ends the process.
+    At the end of the session it writes all that to `writer`, as one JSON object, and ends the process:
+
+        outcomes           {test: outcome}, as `runs.outcomes` names them
+        failures           {test: {"when": phase, "type", "message", "frames": [[path, line, function], ...]}}
+        collection_errors  [what could not be collected, ...]
+        seconds            {test: how long it took}
+        random_after       {test: state of the random numbers}, of tests that have used any
+        clocks             {test: [path of a file that read a clock, ...]}
+        exit_code          pytest's
+        covered, unfollowed, modules    only with `lines`: what that has recorded, and what is imported from outside
 
     Args:
         root: the real path of the project.

@@ -42,6 +42,7 @@ import sys
 from functools import partial
 
 from ..programs.imports import freeze
+from ..programs.runner_hooks import PASSED
 from ..runs.patches import Functions, apply
 from .project import ProjectUnderTest
 from .recorder import failing, verdict_of
@@ -58,12 +59,12 @@ WALL_FACTOR, WALL_S = 5.0, 2.0
 
 def find_baseline(project, suite):
     """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start."""
-    project.save()
+    project.save_clean_copy()
     seen = suite.run([], trace=True)
     if "status" in seen:
         return None if seen["status"] == "collection" else {"seen": seen, "fit": False}
     project.save_byte_code()
-    project.look()
+    project.read_clean_entries()
     project.restore()
     again = suite.run([])
     covered, modules, unfollowed = (seen.pop(fact) for fact in ("covered", "modules", "unfollowed"))
@@ -186,7 +187,7 @@ class InPlace:
         if unknown:
             self._project.reset_and_write({})
             seen = self._run(unknown).get("outcomes", {})
-            self._passing.update(test for test, outcome in seen.items() if outcome in ("passed", "xfailed"))
+            self._passing.update(test for test, outcome in seen.items() if outcome in PASSED)
         return self._passing.issuperset(tests)
 
 
@@ -250,7 +251,7 @@ def serve(request, project, results):
         return
     project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
     preload(known["modules"])
-    project.look()
+    project.read_clean_entries()
     project.restore()
     freeze()
     answers = judge_in_place(request["candidates"], project, suite, known)

@@ -11,6 +11,7 @@ import sys
 
 from .project import project_path
 
+PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
 """Outcomes of tests that count as failures."""
 _LEFT_OUT = ("skipped", "xfailed", "xpassed")

@@ -19,6 +19,7 @@ from gumshoe.records.context_pack import (
 )
 from gumshoe.records.programs import (
     FAILING,
+    PASSING,
     DebugFrame,
     Edit,
     Entry,
@@ -51,6 +52,7 @@ from gumshoe.records.trajectory import (
 
 __all__ = [
     "FAILING",
+    "PASSING",
     "SCHEMA_VERSION",
     "BranchPoint",
     "Check",

@@ -31,6 +31,8 @@ class DebugFrame(Record):
     local_values: dict[str, str] = Field(default_factory=dict, description="name to repr, shortened")
 
 
+PASSING = ("passed", "xfailed")
+"""The outcomes of tests that pass, or fail as expected."""
 FAILING = ("failed", "error", "crashed", "timed_out")
 """The outcomes of tests that fail."""
 
@@ -55,7 +57,7 @@ class TestOutcome(Record):
     @property
     def passed(self) -> bool:
         """Whether it passed, or failed as expected."""
-        return self.outcome in {"passed", "xfailed"}
+        return self.outcome in PASSING
 
     @property
     def failed(self) -> bool:

@@ -11,6 +11,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, WorkspaceSpec
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -62,19 +63,11 @@ BOTH = ("tests/test_shop.py::test_price", "tests/test_shop.py::test_other")
 
 
 def bug(repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = BOTH) -> tuple[Task, Oracle]:
-    for name, text in FILES.items():
-        (repo / name).parent.mkdir(parents=True, exist_ok=True)
-        (repo / name).write_text(text)
+    write_files(repo, FILES)
     buggy = FILES[path].replace(good, bad)
     assert buggy != FILES[path]
-    task = Task(
-        id=f"shop/{bad}",
-        source="synth",
-        problem_statement="The tests fail.",
-        workspace=WorkspaceSpec(path=str(repo), overlay={path: buggy}),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        tags={"project": "shop"},
-    )
+    workspace = WorkspaceSpec(path=str(repo), overlay={path: buggy})
+    task = folder_task(repo, id=f"shop/{bad}", workspace=workspace, tags={"project": "shop"})
     gold = make_patch({path: (buggy.encode(), FILES[path].encode())})
     return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing)
 

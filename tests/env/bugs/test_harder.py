@@ -15,6 +15,7 @@ from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.records import Task
 from gumshoe.tools.code.functions import enclosing, spans
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -127,11 +128,7 @@ def test_nothing():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("harder") / "settings"
-    for name, text in FILES.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
+    return write_files(tmp_path_factory.mktemp("harder") / "settings", FILES)
 
 
 def proven(result: SynthResult, config: SynthConfig, out: Path) -> None:

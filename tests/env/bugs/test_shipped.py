@@ -11,6 +11,7 @@ from gumshoe.cli import main
 from gumshoe.env.bugs.check import difficulty_of
 from gumshoe.env.tasks import load_tasks
 from support.doctested_cart import CART
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -50,9 +51,7 @@ FILES = {
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A set made of the project, which is gone since."""
     root = tmp_path_factory.mktemp("made")
-    for name, text in FILES.items():
-        (root / "shop-2.5" / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / "shop-2.5" / name).write_text(text)
+    write_files(root / "shop-2.5", FILES)
     options = ["-p", "sandbox.kind=bubblewrap", "-p", "pairs=0", "--per-project", "4", "--workers", "1"]
     assert main(["synth", "--projects", str(root / "shop-2.5"), "--out", str(root / "set"), *options]) == 0
     shutil.rmtree(root / "shop-2.5")

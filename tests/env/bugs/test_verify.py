@@ -121,7 +121,7 @@ def verdicts(verifier: ProjectVerifier) -> dict[str, CandidateVerdict]:
 
 def test_the_baseline_holds_the_passing_tests(verifier: ProjectVerifier) -> None:
     names = ("test_double", "test_half", "test_zero", "test_expected")
-    assert verifier.baseline.passing == tuple(f"tests/test_core.py::{name}" for name in names)
+    assert verifier.passing == tuple(f"tests/test_core.py::{name}" for name in names)
 
 
 def test_each_change_gets_its_status(verdicts: dict[str, CandidateVerdict]) -> None:
@@ -138,7 +138,7 @@ def test_a_bug_that_a_test_notices_is_told_with_its_failure(
     assert failing[1].type == "AssertionError"
     assert failing[1].message.startswith("AssertionError: assert 1 == 2")
     assert failing[1].frames[-1][0::2] == ("tests/test_core.py", "test_half")
-    assert found.passing == tuple(test for test in verifier.baseline.passing if test != failing[0])
+    assert found.passing == tuple(test for test in verifier.passing if test != failing[0])
     raised = verdicts["n // [][n]"].failures
     assert raised is not None
     assert raised["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 13, "half")
@@ -262,7 +262,7 @@ def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> N
             verifier.verify([])
         assert refused.value.tests == unseeded
     with opened(tmp_path) as verifier:
-        assert sorted(verifier.baseline.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
+        assert sorted(verifier.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
 
 
 def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_pa
             verifier.verify([])
         assert refused.value.tests == ("tests/test_timer.py::test_quick",)
     with opened(tmp_path) as verifier:
-        assert len(verifier.baseline.passing) == 3
+        assert len(verifier.passing) == 3
 
 
 def test_a_project_whose_pytest_does_not_start_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.staging import stage
-from gumshoe.records import Task, WorkspaceSpec
+from gumshoe.records import Task
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.forked import ForkedBackend
 from support.sandboxes.sandbox_backends import ISOLATED
 
@@ -25,23 +26,12 @@ FILES = {
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small repository."""
-    folder = tmp_path_factory.mktemp("project")
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    return folder
+    return write_files(tmp_path_factory.mktemp("project"), FILES)
 
 
 @pytest.fixture(scope="session")
 def task(project: Path) -> Task:
-    return Task(
-        id="small",
-        source="test",
-        problem_statement="Nothing is wrong.",
-        workspace=WorkspaceSpec(path=str(project)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-    )
+    return folder_task(project, id="small")
 
 
 @pytest.fixture(scope="module", params=[*ISOLATED, "forked"])

@@ -15,6 +15,7 @@ from gumshoe.env.tasks.checkouts import command_of
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -22,13 +23,6 @@ pytestmark = pytest.mark.needs("bubblewrap")
 HALF = "def half(n):\n    return n // 3\n"
 FIXED = "def half(n):\n    return n // 2\n"
 HALF_TESTS = "from shop import half\n\n\ndef test_half():\n    assert half(8) == 4\n"
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    return folder
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -45,7 +39,7 @@ def staged(task: Task) -> set[str]:
 @pytest.fixture
 def quixbugs(tmp_path: Path) -> Path:
     statement = '\n"""\nHalves n.\n'
-    return write(
+    return write_files(
         tmp_path / "QuixBugs",
         {
             "README.md": "half: // 3 should be // 2\n",
@@ -106,11 +100,11 @@ def bugsinpy(tmp_path: Path) -> Path:
         "run_test.sh": "pytest tests/test_shop.py::test_half\n\n",
         "requirements.txt": "",
     }
-    root = write(tmp_path / "BugsInPy", {f"projects/shop/bugs/4/{name}": text for name, text in bug.items()})
-    write(root, {"projects/shop/bugs/5/bug.info": facts.replace("aa11", "cc33")})
+    root = write_files(tmp_path / "BugsInPy", {f"projects/shop/bugs/4/{name}": text for name, text in bug.items()})
+    write_files(root, {"projects/shop/bugs/5/bug.info": facts.replace("aa11", "cc33")})
     notes = {f"bugsinpy_{name}": bug[name] for name in ("bug.info", "run_test.sh", "requirements.txt")}
     files = {"shop.py": HALF, "tests/test_shop.py": HALF_TESTS, "conftest.py": "", **notes}
-    write(root / "framework" / "bin" / "temp" / "shop", files)
+    write_files(root / "framework" / "bin" / "temp" / "shop", files)
     return root
 
 
@@ -142,16 +136,16 @@ def pyter(tmp_path: Path) -> Path:
     """A repository as setup.sh leaves it: the fixed commit, and the code file of the one before."""
     info = '{"repo": "shop", "git": "", "code_files": ["shop.py", "new.py"], "test_files": ["test_shop.py"]}'
     bug = {"bug_info.json": info, "test.sh": "poetry run pytest test_shop.py::test_half # negative\n"}
-    root = write(tmp_path / "PyTER", {f"benchmark_info/shop/shop-12/{name}": text for name, text in bug.items()})
-    write(root, {f"benchmark_info/shop/shop-13/{name}": text for name, text in bug.items()})
-    repository = write(
+    root = write_files(tmp_path / "PyTER", {f"benchmark_info/shop/shop-12/{name}": text for name, text in bug.items()})
+    write_files(root, {f"benchmark_info/shop/shop-13/{name}": text for name, text in bug.items()})
+    repository = write_files(
         root / "benchmark" / "shop-12", {"shop.py": FIXED, "new.py": "x = 1\n", "test_shop.py": HALF_TESTS}
     )
     git(repository, "init", "-q")
     git(repository, "add", "-A")
     git(repository, "commit", "-qm", "Fixed")
     (repository / "new.py").unlink()
-    write(repository, {"shop.py": HALF, "dependency_setup.sh": "", "pyter_requirements.txt": ""})
+    write_files(repository, {"shop.py": HALF, "dependency_setup.sh": "", "pyter_requirements.txt": ""})
     return root
 
 

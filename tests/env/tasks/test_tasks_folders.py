@@ -12,6 +12,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -127,9 +128,8 @@ def test_folders_without_tests_are_refused(tmp_path: Path) -> None:
 
 
 def test_ignored_folders_of_packages_are_left_out_unless_a_command_names_them(tmp_path: Path) -> None:
-    for path in (".gitignore", ".venv/bin/python", "web/node_modules/x/a.js", "venv/kept.py", "a.py"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(".venv\nnode_modules/\n")
+    paths = (".gitignore", ".venv/bin/python", "web/node_modules/x/a.js", "venv/kept.py", "a.py")
+    write_files(tmp_path, dict.fromkeys(paths, ".venv\nnode_modules/\n"))
     ((task, _),) = load_tasks(f"local:{tmp_path}")
     assert task.workspace.overlay == {".venv": None, "web/node_modules": None}
     with open_sandbox(task, WARM, trusted=True) as sandbox:

@@ -12,6 +12,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import VerifierAhead, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -37,15 +38,8 @@ WRONG = make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"3 * n\n"))})
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    (tmp_path / "shop.py").write_bytes(BUGGY)
-    (tmp_path / "test_shop.py").write_text(TESTS)
-    return Task(
-        id="shop",
-        source="test",
-        problem_statement="Double does not double.",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-s"),
-    )
+    files = {"shop.py": BUGGY, "test_shop.py": TESTS}
+    return folder_task(tmp_path, files, entrypoint=("python", "-m", "pytest", "-s"))
 
 
 ORACLE = Oracle(

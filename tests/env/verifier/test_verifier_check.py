@@ -13,7 +13,8 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
-from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
+from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun
+from support.folder_tasks import PYTEST, folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -31,29 +32,17 @@ def test_add():
 def test_zero():
     assert add(3, 0) == 3
 """
-PYTEST = ("python", "-m", "pytest", "-q")
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "calc.py").write_text(BUGGY)
-    (folder / "test_calc.py").write_text(TESTS)
-    return folder
+    return write_files(tmp_path / "repo", {"calc.py": BUGGY, "test_calc.py": TESTS})
 
 
 def a_task(
     project: Path, *, entrypoint: tuple[str, ...] = PYTEST, timeout_s: float = 60.0, **oracle: object
 ) -> tuple[Task, Oracle]:
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="add is wrong",
-        workspace=WorkspaceSpec(path=str(project)),
-        entrypoint=entrypoint,
-        limits=Limits(command_timeout_s=timeout_s),
-    )
+    task = folder_task(project, id="calc", entrypoint=entrypoint, limits=Limits(command_timeout_s=timeout_s))
     facts: dict[str, object] = {
         "gold_patch": make_patch({"calc.py": (BUGGY.encode(), CLEAN.encode())}),
         "fail_to_pass": ["test_calc.py::test_add"],

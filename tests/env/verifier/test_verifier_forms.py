@@ -12,7 +12,8 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
-from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, Task
+from support.folder_tasks import PYTEST, folder_task
 from support.runner_projects import RUNNERS
 
 PACKAGES: Final = ("pytest", "anyio", "hypothesis")
@@ -38,7 +39,6 @@ EQUAL: Final = BUGGY.replace("return sum(prices) - 1", "return Equal()") + (
     "        return '5'\n\n    __hash__ = int.__hash__\n"
 )
 """What is returned equals everything, and looks right."""
-PYTEST: Final = ("python", "-m", "pytest", "-q")
 UNIT: Final = "import unittest\n\nfrom shop import total\n\n\nclass Total(unittest.TestCase):\n"
 TEST: Final = "from shop import total\n\n\n"
 GENERATED: Final = """\
@@ -168,18 +168,12 @@ def patch_of(shop: str) -> str:
 
 def make_task(folder: Path, files: dict[str, str], entrypoint: tuple[str, ...]) -> Task:
     """The task of a folder with the buggy shop and these files."""
-    for place, source in {"shop.py": BUGGY, **files}.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_text(source)
-        (folder / place).chmod(0o755)
-    return Task(
-        id="shop",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=entrypoint,
-        limits=Limits(command_timeout_s=120.0),
+    task = folder_task(
+        folder, {"shop.py": BUGGY, **files}, entrypoint=entrypoint, limits=Limits(command_timeout_s=120.0)
     )
+    for place in files:
+        (folder / place).chmod(0o755)
+    return task
 
 
 @pytest.mark.parametrize("project", PROJECTS)
@@ -207,14 +201,8 @@ def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path)
     facts = (
         "facts = os.stat(__file__)\nprint('FACTS', facts.st_size, facts.st_mtime_ns, len(open(__file__).readlines()))"
     )
-    (tmp_path / "test_shop.py").write_text(f"import os\n\n{facts}\n\n\ndef test_two():\n    assert 1 + 1 == 2\n")
-    task = Task(
-        id="shop",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=(*PYTEST, "-s"),
-    )
+    text = f"import os\n\n{facts}\n\n\ndef test_two():\n    assert 1 + 1 == 2\n"
+    task = folder_task(tmp_path, {"test_shop.py": text}, entrypoint=(*PYTEST, "-s"))
     test = "test_shop.py::test_two"
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=(test,))
     with Verifier(task, oracle, CONFIG, trusted=False) as verifier:

@@ -10,7 +10,8 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
-from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.records import Oracle, Task
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -67,17 +68,8 @@ NAME = "test_shop.py::test_double"
 
 
 def judged(folder: Path, after: bytes) -> Verdict:
-    (folder / "shop.py").write_bytes(BUGGY)
-    (folder / "conftest.py").write_text(CONFTEST)
-    (folder / "test_shop.py").write_text(TESTS)
-    task = Task(
-        id="shop/1",
-        source="synth",
-        problem_statement="double is wrong.",
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        readonly=("test_shop.py", "conftest.py"),
-    )
+    files = {"shop.py": BUGGY, "conftest.py": CONFTEST, "test_shop.py": TESTS}
+    task = folder_task(folder, files, readonly=("test_shop.py", "conftest.py"))
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"shop.py": (BUGGY, CLEAN)}), fail_to_pass=(NAME,))
     return verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), WARM, trusted=True)
 
@@ -129,16 +121,7 @@ SUBTESTED = "test_shop.py::Doubled::test_double"
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    (tmp_path / "shop.py").write_bytes(WRONG)
-    (tmp_path / "test_shop.py").write_text(SUBTESTS)
-    return Task(
-        id="shop/1",
-        source="synth",
-        problem_statement="double is wrong.",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-        readonly=("test_shop.py",),
-    )
+    return folder_task(tmp_path, {"shop.py": WRONG, "test_shop.py": SUBTESTS}, readonly=("test_shop.py",))
 
 
 def patch(after: bytes) -> str:
@@ -204,17 +187,9 @@ OTHER = "def helper():\n    return 1\n"
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    for path, text in {"shop.py": BUILDER, "other.py": OTHER, "tests/test_shop.py": SHOP_TESTS}.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text)
-    task = Task(
-        id="shop",
-        source="synth",
-        problem_statement="",
-        workspace=workspace_from_folder(tmp_path, {"shop.py": BROKEN}),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        readonly=("/tests/",),
-    )
+    write_files(tmp_path, {"shop.py": BUILDER, "other.py": OTHER, "tests/test_shop.py": SHOP_TESTS})
+    workspace = workspace_from_folder(tmp_path, {"shop.py": BROKEN})
+    task = folder_task(tmp_path, workspace=workspace, readonly=("/tests/",))
     return task, Oracle(task_id="shop", gold_patch=a_patch(BUILDER), fail_to_pass=("tests/test_shop.py::test_total",))
 
 

@@ -11,6 +11,7 @@ from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.records import Oracle, Task
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -32,22 +33,13 @@ ADD, DOUBLE = "test_calc.py::test_add", "test_calc.py::test_double"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "repo"
-    folder.mkdir()
-    (folder / "calc.py").write_text(CLEAN)
-    (folder / "test_calc.py").write_text(TESTS)
-    return folder
+    return write_files(tmp_path / "repo", {"calc.py": CLEAN, "test_calc.py": TESTS})
 
 
 def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN) -> tuple[Task, Oracle]:
     buggy = CLEAN.replace(old, new)
-    task = Task(
-        id=f"calc/{failing}",
-        source="synth",
-        problem_statement="",
-        workspace=workspace_from_folder(project, {"calc.py": buggy}),
-        entrypoint=("python", "-m", "pytest", "-q"),
-    )
+    workspace = workspace_from_folder(project, {"calc.py": buggy})
+    task = folder_task(project, id=f"calc/{failing}", workspace=workspace)
     patch = make_patch({"calc.py": (buggy.encode(), repaired.encode())})
     others = tuple(test for test in (ADD, DOUBLE) if test != failing)
     return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,), pass_to_pass=others)

@@ -14,7 +14,8 @@ from swebench.harness.log_parsers import python as official
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verifier, verify
-from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.records import Oracle, Task
+from support.folder_tasks import folder_task
 from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS, write_buggy
 from support.sandboxes.sandbox_backends import WARM
 
@@ -32,13 +33,7 @@ PARSERS = cast(
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Oracle]:
     files, entrypoint, failing, passing = RUNNERS[request.param]
     write_buggy(tmp_path, files)
-    task = Task(
-        id="shop",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=entrypoint,
-    )
+    task = folder_task(tmp_path, entrypoint=entrypoint)
     gold = make_patch({"shop.py": (BUGGY, CLEAN)})
     return request.param, task, Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
 

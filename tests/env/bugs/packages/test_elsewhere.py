@@ -14,6 +14,7 @@ from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from support.folder_tasks import write_files
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 
@@ -89,17 +90,14 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package with an extension in C, whose tests run in an environment only."""
     if shutil.which("cc") is None or not Path(sysconfig.get_path("include"), "Python.h").exists():
         pytest.skip("the package's extension needs a C compiler and Python's header files")
-    root = tmp_path_factory.mktemp("package") / "calm"
-    for name, text in {
+    files = {
         "setup.py": SETUP,
         "calm/__init__.py": "",
         "calm/_fast.c": FAST,
         "calm/lines.py": LINES,
         "tests/test_lines.py": TESTS.replace("{workspace}", "/workspace"),
-    }.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    return root
+    }
+    return write_files(tmp_path_factory.mktemp("package") / "calm", files)
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import compile_tests
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, TestRun
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import NO_PLUGINS
 from support.sandboxes.warm_sandboxes import fill_pools, servers_in
 
@@ -95,22 +96,13 @@ class Package:
 
 def build(root: Path, files: dict[str, str]) -> Package:
     common = {"tests/test_shop.py": TESTS, "conftest.py": "import sys\nsys.path.insert(0, '.')\n"}
-    for name, text in {**common, **files}.items():
-        path = root / "source" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    write_files(root / "source", {**common, **files})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GUMSHOE_CACHE", str(root / "cache"))
         built = build_environment(root / "source", root / "project", BuildConfig(python="3.11"), lambda text: None)
     code = next(iter(files))
     workspace = workspace_from_folder(root / "project", {code: WRONG})
-    task = Task(
-        id="shop",
-        source="synth",
-        problem_statement="",
-        workspace=workspace.model_copy(update={"environment": built.lock.name}),
-        entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-    )
+    task = folder_task(root, workspace=workspace.model_copy(update={"environment": built.lock.name}))
     return Package(root, code, built.lock, task)
 
 

@@ -17,6 +17,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from support.folder_tasks import write_files
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
 
@@ -156,18 +157,15 @@ for path in ("{outside}/by-conftest", os.path.expanduser("~/by-conftest"), "/env
 def package(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A src-layout package with doctests, metadata, bad tests and bad manners; and the folder it must not touch."""
     root, outside = tmp_path_factory.mktemp("package") / "tiny-shop", tmp_path_factory.mktemp("outside")
-    (root / "src" / "tiny_shop").mkdir(parents=True)
-    (root / "tests").mkdir()
-    for name, text in {
+    files = {
         "pyproject.toml": PYPROJECT,
         "setup.py": SETUP.format(outside=outside),
         "src/tiny_shop/__init__.py": "",
         "src/tiny_shop/cart.py": CART,
         "tests/conftest.py": CONFTEST.format(outside=outside),
         "tests/test_cart.py": TESTS,
-    }.items():
-        (root / name).write_text(text)
-    return root, outside
+    }
+    return write_files(root, files), outside
 
 
 OPTIONS = ["-p", "per_package=6", "-p", "baseline.slow_test_s=2", "-p", "baseline.min_tests=3"]

@@ -17,6 +17,7 @@ from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from support.doctested_cart import CART
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import WARM
 
 HALF = '''
@@ -79,11 +80,7 @@ def shop(folder: Path, cases: str) -> Path:
         "tests/test_cart.py": cases,
         "README.rst": "Use it\n======\n\n>>> from shop.cart import total\n>>> total([2, 2])\n4\n",
     }
-    for name, text in files.items():
-        path = folder / "shop-1.0" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder / "shop-1.0"
+    return write_files(folder / "shop-1.0", files)
 
 
 def config_with(**limits: int) -> HarvestConfig:

@@ -1,0 +1,33 @@
+"""Folders with a few files, and tasks that come as such a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gumshoe.records import Task, WorkspaceSpec
+
+__all__ = ["PYTEST", "folder_task", "write_files"]
+
+PYTEST = ("python", "-m", "pytest", "-q")
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Writes files by their paths, and the folders that they are in. Returns the folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def folder_task(folder: Path, files: Mapping[str, str | bytes] | None = None, **facts: Any) -> Task:
+    """The task `shop` with pytest and the folder as its repository, to which files are written first.
+
+    Args:
+        facts: fields of the task that differ.
+    """
+    workspace = WorkspaceSpec(path=str(write_files(folder, files or {})))
+    usual = {"id": "shop", "source": "test", "problem_statement": "", "workspace": workspace, "entrypoint": PYTEST}
+    return Task.model_validate({**usual, **facts})
