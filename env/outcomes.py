@@ -1,5 +1,7 @@
 """Per-test outcomes of a test run: those that our plugin or recorder writes, or what unittest or sympy printed.
 
+Behind tox, pytest writes them if tox passes our variables on, and if it is asked which command it runs.
+
 What is printed is for looking around. A verdict uses it only for commands that may start a runner which nothing of ours
 records, such as shell scripts. A program can forge it no more easily than a record: the variants of the tests decide
 what either is worth (see `gumshoe.env.verifier`).
@@ -7,18 +9,20 @@ what either is worth (see `gumshoe.env.verifier`).
 
 from __future__ import annotations
 
+import configparser
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from posixpath import basename
 
-from gumshoe.env.tox import let_through
 from gumshoe.protocols import Sandbox
 from gumshoe.records import TestOutcome
-from gumshoe.tools.runs.interpreters import our_plugin
+from gumshoe.tools.runs.interpreters import is_pytest, our_plugin, python_words
 from gumshoe.tools.runs.scripts import end_running, pytest_options, read_outcomes
 
-__all__ = ["parse_sympy", "parse_unittest", "read_record", "record_variables"]
+__all__ = ["behind_tox", "parse_sympy", "parse_unittest", "read_record", "record_variables"]
 
 RECORD = "outcomes.jsonl"
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
@@ -64,7 +68,7 @@ def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict
     """
     known = sandbox.environment
     return {
-        **let_through(known),
+        **_tox_variables(known),
         "GUMSHOE_OUTCOMES": posixpath.join(sandbox.support, RECORD),
         "PYTEST_ADDOPTS": pytest_options(known, *map(our_plugin, ("runs.outcomes", *plugins)), options),
         "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
@@ -187,3 +191,70 @@ def _identity(head: re.Match[str]) -> str:
     """The test's dotted name; Pythons before 3.11 leave the method out of the brackets."""
     name, place = head.group("name", "place")
     return place if place.endswith(f".{name}") else f"{place}.{name}"
+
+
+_OVERRIDE = "TOX_OVERRIDE"
+_PASS = "testenv.pass_env+=GUMSHOE_*,PYTEST_ADDOPTS,PYTEST_PLUGINS,PYTHONPATH"
+_RUNS = {"run", "r", "run-parallel", "p", "legacy", "le"}
+
+
+def _tox_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variable with which tox 4 lets pytest load our plugins, where `environment` has no such variable itself."""
+    return {} if _OVERRIDE in environment else {_OVERRIDE: _PASS}
+
+
+def behind_tox(sandbox: Sandbox, argv: Sequence[str], timeout: float | None) -> tuple[str, ...] | None:
+    """The pytest command that a call of tox ends with, as tox 4 itself reports it (`tox config`).
+
+    Args:
+        sandbox: where tox is, in whose workspace it is called.
+        argv: any command.
+        timeout: for asking tox, in seconds.
+
+    Returns:
+        None where the command is not tox, or tox runs no pytest there, or runs it in another folder.
+    """
+    words = _tox_words(argv)
+    if not words:
+        return None
+    options, dashes, rest = _parted(argv[words:])
+    question = [*argv[:words], "config", *options, "-k", "commands", "env_python", "change_dir", *dashes, *rest]
+    told = sandbox.run(question, timeout=timeout)
+    return _tox_command(told.output, sandbox.root) if told.exit_code == 0 else None
+
+
+def _tox_words(argv: Sequence[str]) -> int:
+    """How many words at the beginning of a command start tox; 0 for other programs."""
+    words = python_words(argv)
+    named = list(argv[words : words + 2]) == ["-m", "tox"] if words else basename(argv[0]) == "tox"
+    return (words + 2 if words else 1) if named else 0
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """The options of tox, without the name of its subcommand; `--`; what comes after that."""
+    end = words.index("--") if "--" in words else len(words)
+    options = list(words[:end])
+    if options and options[0] in _RUNS:
+        del options[0]
+    return options, list(words[end : end + 1]), list(words[end + 1 :])
+
+
+def _tox_command(told: str, root: str) -> tuple[str, ...] | None:
+    told = told[max(told.find("[testenv"), 0) :]  # Before that, tox may say what it looks for.
+    parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters=("=",))
+    try:
+        parser.read_string(told)
+        found = [_pytest_of(parser[name]) for name in parser.sections() if parser[name].get("change_dir") == root]
+    except (configparser.Error, ValueError):
+        return None
+    return next((command for command in found if command), None)
+
+
+def _pytest_of(section: configparser.SectionProxy) -> tuple[str, ...] | None:
+    """The last pytest command of an environment, run by the environment's interpreter."""
+    for line in reversed(section.get("commands", "").splitlines()):
+        command = shlex.split(line)
+        if command and is_pytest(command):
+            words = python_words(command)
+            return (section["env_python"], *(command[words:] if words else ["-m", "pytest", *command[1:]]))
+    return None

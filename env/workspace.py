@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.ignore import Patterns
-from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
-from gumshoe.env.tox import behind_tox
+from gumshoe.env.outcomes import behind_tox, parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
