@@ -99,7 +99,7 @@ def _fill(
                 future.cancel()
         through = [state for state in pending if state.finish()]
         for state in through:
-            pool.release(state.project)
+            pool.release(state.project.name)
         pending = [state for state in pending if state not in through]
 
 

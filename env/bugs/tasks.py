@@ -116,11 +116,9 @@ def _smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
     }
 
 
-def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> Path:
+def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
     """Replaces rows.jsonl in a folder. Equal tasks give equal bytes."""
-    path = folder / ROWS
-    write_jsonl(path, (_smith_row(task, oracle) for task, oracle in tasks))
-    return path
+    write_jsonl(folder / ROWS, (_smith_row(task, oracle) for task, oracle in tasks))
 
 
 def difficulty(places: Sequence[CodePosition], failures: Mapping[str, FailedTest]) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pydantic import TypeAdapter
@@ -278,11 +277,9 @@ class VerifierPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for name in list(self._idle):
-            self._close(name)
+            self.release(name)
         # Other threads may use the sandboxes of other environments.
         close_pools(self._environments)
 
@@ -292,9 +289,12 @@ class VerifierPool:
             return self._judge(project, batch)
         return self._journal.verdicts(project.name, batch, partial(self._judge, project))
 
-    def release(self, project: Project) -> None:
-        """Closes the sandboxes of a project that no longer needs them."""
-        self._close(project.name)
+    def release(self, project: str) -> None:
+        """Closes the sandboxes of the project with this name, which no longer needs them."""
+        with self._lock:
+            verifiers = self._idle.pop(project, [])
+        for verifier in verifiers:
+            verifier.close()
 
     def _judge(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
         verifier = self._take(project)
@@ -317,9 +317,3 @@ class VerifierPool:
         return ProjectVerifier(
             project.name, project.path, self._sandbox, timeout_s=config.timeout_s, suite=project.suite
         )
-
-    def _close(self, name: str) -> None:
-        with self._lock:
-            verifiers = self._idle.pop(name, [])
-        for verifier in verifiers:
-            verifier.close()

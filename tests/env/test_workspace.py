@@ -29,8 +29,8 @@ FILES: dict[str, str | None] = {
 
 def make_task(folder: Path, **changes: object) -> Task:
     workspace = WorkspaceSpec(path=str(folder), overlay=FILES)
-    usual = {"workspace": workspace, "ignore": ("*.hidden",), "readonly": ("setup.cfg",)}
-    return folder_task(folder, **{**usual, **changes})
+    task = folder_task(folder, workspace=workspace, ignore=("*.hidden",), readonly=("setup.cfg",))
+    return task.model_copy(update=changes)
 
 
 @pytest.fixture

@@ -81,6 +81,13 @@ class Runs:
         for test, seconds in spent.items():
             self.seconds[test] = max(seconds, self.seconds.get(test, 0.0))
 
+    def by_file(self) -> dict[str, list[str]]:
+        """All tests that were seen, by the files that they are in."""
+        files: dict[str, list[str]] = {}
+        for test in dict.fromkeys(test for outcomes in self.outcomes for test in outcomes):
+            files.setdefault(test.partition("::")[0], []).append(test)
+        return files
+
 
 def find_baseline(
     name: str,
@@ -267,10 +274,8 @@ def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> Non
 
 def _with_whole_files(dropped: dict[str, str], runs: Runs, most: int) -> dict[str, str]:
     """The tests that do not count, with the rest of the files that most of them are in: a command has a size limit."""
+    files = runs.by_file()
     while len(_arguments(dropped, runs)) > most:
-        files: dict[str, list[str]] = {}
-        for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):
-            files.setdefault(test.partition("::")[0], []).append(test)
         left = {file: [test for test in tests if test not in dropped] for file, tests in files.items()}
         mixed = [file for file in files if left[file] and len(left[file]) < len(files[file])]
         if not mixed:
@@ -282,9 +287,7 @@ def _with_whole_files(dropped: dict[str, str], runs: Runs, most: int) -> dict[st
 
 def _arguments(dropped: dict[str, str], runs: Runs) -> list[str]:
     """Pytest's options that leave these tests out; a file whose tests all go is left out as a whole."""
-    files: dict[str, list[str]] = {}
-    for test in dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes):
-        files.setdefault(test.partition("::")[0], []).append(test)
+    files = runs.by_file()
     whole = {file for file, tests in files.items() if all(test in dropped for test in tests)}
     whole |= {test for test in dropped if "::" not in test}
     singles = [test for test in dropped if test.partition("::")[0] not in whole]
