@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pathspec
 
-from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, casebook_projects, check_name, test_files
+from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, casebook_projects, check_name, left_out_of_copy, test_files
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Task, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
@@ -75,8 +74,6 @@ class Suite:
 
 SCHEME = "casebook:"
 MAX_SOURCE_BYTES = 4 << 20
-LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", ".git", ".pytest_cache", ".venv", "venv")
-COPIED = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 
 
 @dataclass(frozen=True)
@@ -165,5 +162,4 @@ def copy_into_taskset(project: Project, folder: Path) -> None:
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:
-    special = {name for name in names if stat.S_IFMT(Path(folder, name).lstat().st_mode) not in COPIED}
-    return special | LEFT_OUT(folder, names)
+    return left_out_of_copy(folder, names) | ({".venv", "venv"} & set(names))

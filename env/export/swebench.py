@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from gumshoe.env.bugs.packages.environment import WORKSPACE
 from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
 from gumshoe.env.export.harness_rows import eval_script, harness_row
-from gumshoe.env.tasks.projects import LEFT_OUT
+from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.repository import launch
 from gumshoe.env.verifier.rules import named_test_files
@@ -202,7 +201,7 @@ def _copy_repository(task: Task, target: Path) -> None:
     source = Path(str(task.workspace.path))
     if not source.is_dir():
         raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
-    shutil.copytree(source, target, symlinks=True, ignore=_left_out)
+    shutil.copytree(source, target, symlinks=True, ignore=left_out_of_copy)
     for path, text in task.workspace.overlay.items():
         place = target / path
         if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
@@ -215,13 +214,6 @@ def _copy_repository(task: Task, target: Path) -> None:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
-
-
-def _left_out(folder: str, names: list[str]) -> set[str]:
-    """What is not copied with a repository: caches, git's own folder, pipes and the like (for `shutil.copytree`)."""
-    kinds = {name: stat.S_IFMT(Path(folder, name).lstat().st_mode) for name in names}
-    odd = {name for name, kind in kinds.items() if kind not in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)}
-    return odd | (set(names) & LEFT_OUT) | {name for name in names if name.endswith(".pyc")}
 
 
 def _lock(task: Task) -> Lock | None:

@@ -18,6 +18,7 @@ from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.git_future import remove_future
 from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.tasks.projects import CACHES
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Task
@@ -26,7 +27,6 @@ __all__ = ["FolderMirror", "activate", "stage", "staged_paths", "use_environment
 
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
-LEFT_OUT = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
 ACTIVATION_TIMEOUT_S = 120.0
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 MARK = "gumshoe-environment"
@@ -113,7 +113,7 @@ def staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterato
     for parent, folders, files in os.walk(folder):
         place = Path(parent).relative_to(folder)
         # A folder that the overlay deletes is left out with all that it holds.
-        folders[:] = sorted(name for name in folders if name not in LEFT_OUT and str(place / name) not in without)
+        folders[:] = sorted(name for name in folders if name not in CACHES and str(place / name) not in without)
         for name in [*folders, *sorted(files)]:
             if str(place / name) not in without and not name.endswith(".pyc"):
                 yield Path(parent, name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import WorkspaceSpec
 
 __all__ = [
+    "CACHES",
     "CASEBOOK",
     "LEFT_OUT",
     "MAX_FOLDER_BYTES",
@@ -24,6 +26,7 @@ __all__ = [
     "check_name",
     "digest_of",
     "is_doctest",
+    "left_out_of_copy",
     "resolve_project",
     "test_files",
     "workspace_from_folder",
@@ -34,8 +37,11 @@ SCHEME = "casebook:"
 PYTEST = ("python", "-m", "pytest", "-q")
 """The command of tasks whose tests nothing else runs."""
 TEST_FILES = ("test_*.py", "*_test.py", "*_tests.py", "test.py", "tests.py")
-# No part of a folder's digest: caches, which sandboxes never see, and git's folder, which differs between equal clones.
-LEFT_OUT = frozenset({".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
+"""Folders that sandboxes never see."""
+# No part of a folder's digest: caches, and git's folder, which differs between equal clones.
+LEFT_OUT = CACHES | {".git"}
+COPIED = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 MAX_FOLDER_BYTES = 2 << 30
 BLOCK_BYTES = 1 << 20
 
@@ -103,6 +109,12 @@ def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES, without: Collection[s
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error}") from None
     return digest.hexdigest()
+
+
+def left_out_of_copy(folder: str, names: list[str]) -> set[str]:
+    """What is not copied with a project: caches, git's own folder, pipes and the like (for `shutil.copytree`)."""
+    special = {name for name in names if stat.S_IFMT(Path(folder, name).lstat().st_mode) not in COPIED}
+    return special | (set(names) & LEFT_OUT) | {name for name in names if name.endswith(".pyc")}
 
 
 def check_name(folder: Path) -> None:

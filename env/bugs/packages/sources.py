@@ -23,7 +23,7 @@ from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.bugs.packages.sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.stages import StageCache, key_of
 from gumshoe.env.host_git import run_git
-from gumshoe.env.tasks.projects import digest_of
+from gumshoe.env.tasks.projects import LEFT_OUT, digest_of
 from gumshoe.errors import ConfigError, TaskError
 
 __all__ = [
@@ -43,12 +43,7 @@ REMOTE = re.compile(r"^(?:git\+)?(?:https?|ssh|git|file)://|^git@")
 MAX_BYTES = 512 << 20
 MAX_FILES = 50_000
 MAX_TEXT_BYTES = 4 << 20
-CACHES = frozenset(
-    {
-        *(".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"),
-        *(".venv", "venv", ".tox", ".nox"),
-    }
-)
+NOT_COPIED = LEFT_OUT | {".venv", "venv", ".tox", ".nox"}
 
 
 @dataclass(frozen=True)
@@ -264,7 +259,9 @@ def copy_tree(source: Path, target: Path) -> None:
 
     def left_out(folder: str, names: list[str]) -> set[str]:
         return {
-            name for name in names if name in CACHES or name.endswith(".pyc") or _leads_out(Path(folder, name), source)
+            name
+            for name in names
+            if name in NOT_COPIED or name.endswith(".pyc") or _leads_out(Path(folder, name), source)
         }
 
     try:
