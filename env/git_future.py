@@ -46,24 +46,22 @@ print(len(held - names("rev-list", "--objects", sys.argv[1])))
 """
 
 
-def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
-    """Leaves `commit` and its ancestors in the workspace's repository, on one branch, and no other object.
+def remove_future(sandbox: Sandbox) -> None:
+    """Leaves HEAD and its ancestors in the workspace's repository, on one branch, and no other object.
 
-    The working tree is not touched; what differed from the commit before still does.
-
-    Returns:
-        Whether there was a repository with a commit. A repository without one is removed.
+    The working tree is not touched; what differed from HEAD before still does. A repository that has no commit is
+    removed.
 
     Raises:
-        SandboxError: git failed, is missing, or something later than the commit can still be reached.
+        SandboxError: git failed, is missing, or something later than HEAD can still be reached.
     """
     if not any(entry.path == ".git" and entry.kind == "dir" for entry in sandbox.walk(depth=1)):
-        return False
-    if commit == "HEAD" and _is_unborn(sandbox):
+        return
+    if _is_unborn(sandbox):
         # Nothing is committed yet, so nothing that the repository holds is the past of what is checked out.
         _check(sandbox.run(["rm", "-rf", "--", ".git"], timeout=TIMEOUT_S), "rm")
-        return False
-    base = _git(sandbox, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
+        return
+    base = _git(sandbox, "rev-parse", "--verify", "HEAD^{commit}").strip()
     _git(sandbox, "update-ref", "--no-deref", "HEAD", base)
     refs = _git(sandbox, "for-each-ref", "--format=%(refname)").split()
     if refs:
@@ -82,7 +80,6 @@ def remove_future(sandbox: Sandbox, commit: str = "HEAD") -> bool:
     _check(sandbox.run(kept, timeout=TIMEOUT_S), "find")
     _git(sandbox, "gc", "--quiet", "--prune=now")
     _verify(sandbox, base)
-    return True
 
 
 def _is_unborn(sandbox: Sandbox) -> bool:

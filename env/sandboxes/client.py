@@ -163,19 +163,12 @@ class WardenSandbox:
         return (*damage, *self._link.ask("tampering", python=python, env=self._variables(None)))
 
     def open_session(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        warm: bool = False,
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, warm: bool = False
     ) -> WardenSession:
         """Starts a program on a terminal; see `protocols.Sandbox.open_session`."""
         forked = self._forked(argv) if warm else None
         try:
-            opened = self._link.ask(
-                "session_open", START_S, argv=list(argv), cwd=cwd, env=self._variables(env), forked=forked
-            )
+            opened = self._link.ask("session_open", START_S, argv=list(argv), env=self._variables(env), forked=forked)
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         return WardenSession(opened["session"], self._link, warm=opened["warm"], cold=opened["cold"])

@@ -189,14 +189,7 @@ class Sandbox(Protocol):
         """
         ...
 
-    def open_session(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str | None = None,
-        env: Mapping[str, str] | None = None,
-        warm: bool = False,
-    ) -> Session:
+    def open_session(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, warm: bool = False) -> Session:
         """Starts a program on a terminal. `warm` as for `run`."""
         ...
 

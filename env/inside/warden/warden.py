@@ -161,9 +161,9 @@ class Warden:
             for path, sides in changes.items()
         }
 
-    def session_open(self, argv, cwd=None, env=None, forked=None):
+    def session_open(self, argv, env=None, forked=None):
         """Starts a program on a terminal and returns its session's name."""
-        start = self._starter(argv, cwd, env, forked, terminal=True)
+        start = self._starter(argv, None, env, forked, terminal=True)
         session = Session(start, self.cap, self.host, self.watch)
         session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
         self.opened += 1
