@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.baseline import GOOD, open_runner
+from gumshoe.env.bugs.packages.baseline import open_runner
 from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
 from gumshoe.env.bugs.packages.history import HISTORY, Fix, find_fixes, read_files, report_of, write_tree
 from gumshoe.env.bugs.packages.stages import StageCache, key_of, stage_folder
@@ -27,7 +27,7 @@ from gumshoe.env.bugs.verify import FailedTest
 from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import TaskError
-from gumshoe.records import FAILING, Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
 __all__ = ["HistoryHarvest", "harvest_history"]
 
@@ -212,19 +212,19 @@ class CommitJudge:
 
     def _compare(self, tree: Path, built: Built, modules: Sequence[str], after: TestRun) -> JudgedCommit:
         repaired = {outcome.id: outcome for outcome in after.outcomes}
-        known = [test for test, outcome in repaired.items() if outcome.outcome in FAILING]
+        known = [test for test, outcome in repaired.items() if outcome.failed]
         if len(known) > MOST_KNOWN_FAILURES:
             return JudgedCommit("tests fail after the fix")
         left_out = tuple(f"--deselect={test}" for test in known)
         limit = max(self._config.bug_run_s, BUG_RUN_FACTOR * after.result.duration_s)
         before = self._run(tree, built, (*modules, *left_out), {}, limit)
-        good = {test for test, outcome in repaired.items() if outcome.outcome in GOOD}
-        failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.outcome in FAILING]
+        good = {test for test, outcome in repaired.items() if outcome.passed}
+        failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.failed]
         if not failing:
             if not any(outcome.id in good for outcome in before.outcomes):
                 return JudgedCommit("tests cannot be loaded before the fix")
             return JudgedCommit("no test notices")
-        passing = tuple(one.id for one in before.outcomes if one.id in good and one.outcome in GOOD)
+        passing = tuple(one.id for one in before.outcomes if one.id in good and one.passed)
         failures = {outcome.id: _failed_test(outcome) for outcome in failing}
         return JudgedCommit("verified", built, (*modules, *left_out), failures, passing, after.result.duration_s)
 
@@ -245,8 +245,8 @@ class CommitJudge:
 
 def _fits(after: TestRun) -> bool:
     """Whether most tests pass after a fix, so that the environment is one for it."""
-    passing = sum(outcome.outcome in GOOD for outcome in after.outcomes)
-    failing = sum(outcome.outcome in FAILING for outcome in after.outcomes)
+    passing = sum(outcome.passed for outcome in after.outcomes)
+    failing = sum(outcome.failed for outcome in after.outcomes)
     return passing > failing and not after.result.timed_out
 
 
