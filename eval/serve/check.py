@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from gumshoe.collect.episode.conversation import as_native_chat, as_template_cha
 from gumshoe.errors import DatasetError, ServeError
 from gumshoe.eval.masks import Masks
 from gumshoe.records import Message, ToolCall, ToolSchema
-from gumshoe.tools.calls.parsing import TAG
+from gumshoe.tools.calls.parsing import TAG, parse_native
+from gumshoe.tools.code.source import count_common
 
 __all__ = ["ASK", "CheckItem", "check_server"]
 
@@ -131,7 +132,7 @@ class CheckedModel:
 
     def stream(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Iterator[Any]:
         """The pieces of a streamed answer. Raises as `chat`."""
-        yield from self._create(messages=messages, stream=True, **self._fields, **fields)
+        return self._create(messages=messages, stream=True, **self._fields, **fields)
 
     def prompt(self, messages: Sequence[Mapping[str, Any]]) -> tuple[int, list[int] | None]:
         """How many tokens the server gives the model to read, and which, if it says. Raises as `chat`."""
@@ -180,11 +181,7 @@ def judge_native_call(server: CheckedModel, asked: Sequence[Mapping[str, Any]]) 
     for name, arguments in calls:
         if name not in {tool.name for tool in TOOLS}:
             return "wrong", f"a call of {name!r}, which was not offered"
-        try:
-            is_object = isinstance(json.loads(arguments or "{}"), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
+        if parse_native("", name, arguments).parse_error is not None:
             return "wrong", f"arguments that are no JSON object: {arguments[:60]!r}"
     if choice.finish_reason != "tool_calls":
         return "wrong", f"finish_reason is {choice.finish_reason!r}"
@@ -231,41 +228,30 @@ def _renderings(server: CheckedModel, folder: Path) -> Iterator[CheckItem]:
         yield from (CheckItem(item, "not judged", str(error)) for item, _, _ in items)
         return
     for item, syntax, name in items:
-        yield same_rendering(server, item, syntax, CONVERSATIONS[name], trained[name])
+        yield _judged(item, partial(judge_rendering, server, syntax, CONVERSATIONS[name], trained[name]))
 
 
-def same_rendering(
-    server: CheckedModel, item: str, syntax: str, messages: Sequence[Message], trained: Mapping[str, Sequence[int]]
-) -> CheckItem:
+def judge_rendering(
+    server: CheckedModel, syntax: str, messages: Sequence[Message], trained: Mapping[str, Sequence[int]]
+) -> Verdict:
     """At each point where the model is asked, the server's prompt equals what precedes it in the training row.
 
     A server that renders a native history differently does not support that syntax; calls sent as their original text
     must be rendered correctly by any server. `trained` holds the `input_ids` of the row, and in
     `starts` where each assistant turn begins.
     """
-
-    def judge() -> Verdict:
-        turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
-        starts, row = trained["starts"], trained["input_ids"]
-        if len(starts) != len(turns):
-            return "wrong", f"{len(turns)} turns, of which {len(starts)} train"
-        exact = True
-        for turn, index in enumerate(turns):
-            count, ids = server.prompt(SYNTAXES[syntax](messages[:index]))
-            expected = row[: starts[turn]]
-            if count != len(expected) or (ids is not None and ids != expected):
-                status: Status = "wrong" if syntax == "template" else "not supported"
-                return status, f"turn {turn}: served {count} tokens, trained {len(expected)}{_alike(ids, expected)}"
-            exact = exact and ids is not None
-        how = "token by token" if exact else "by their number, as the server does not name its tokens"
-        return "ok", f"{len(turns)} prompts compared {how}"
-
-    return _judged(item, judge)
-
-
-def _alike(ids: Sequence[int] | None, expected: Sequence[int]) -> str:
-    if ids is None:
-        return ""
-    pairs = enumerate(zip(ids, expected, strict=False))
-    same = next((place for place, pair in pairs if pair[0] != pair[1]), min(len(ids), len(expected)))
-    return f", alike up to token {same}"
+    turns = [index for index, message in enumerate(messages) if message.role == "assistant"]
+    starts, row = trained["starts"], trained["input_ids"]
+    if len(starts) != len(turns):
+        return "wrong", f"{len(turns)} turns, of which {len(starts)} train"
+    exact = True
+    for turn, index in enumerate(turns):
+        count, ids = server.prompt(SYNTAXES[syntax](messages[:index]))
+        expected = row[: starts[turn]]
+        if count != len(expected) or (ids is not None and ids != expected):
+            alike = "" if ids is None else f", alike up to token {count_common(ids, expected)}"
+            status: Status = "wrong" if syntax == "template" else "not supported"
+            return status, f"turn {turn}: served {count} tokens, trained {len(expected)}{alike}"
+        exact = exact and ids is not None
+    how = "token by token" if exact else "by their number, as the server does not name its tokens"
+    return "ok", f"{len(turns)} prompts compared {how}"

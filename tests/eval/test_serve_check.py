@@ -15,13 +15,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.errors import ServeError
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.check import (
-    CONVERSATIONS,
-    CheckedModel,
-    CheckItem,
-    check_server,
-    same_rendering,
-)
+from gumshoe.eval.serve.check import CONVERSATIONS, CheckedModel, CheckItem, check_server, judge_rendering
 from support.provider_server import Answer, Handler, provider
 
 
@@ -146,11 +140,9 @@ def test_what_cannot_be_rendered_is_not_judged(replies: Callable[..., str]) -> N
     assert "/nowhere" in found.seen
 
 
-def rendering(url: str, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> CheckItem:
+def rendering(url: str, syntax: str = "template", starts: tuple[int, ...] = (3, 3, 3)) -> tuple[str, str]:
     with openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
-        return same_rendering(
-            CheckedModel(client, "m"), "t", syntax, TURNS, {"input_ids": [1, 2, 3, 4], "starts": starts}
-        )
+        return judge_rendering(CheckedModel(client, "m"), syntax, TURNS, {"input_ids": [1, 2, 3, 4], "starts": starts})
 
 
 def tokens(*ids: int) -> Reply:
@@ -159,11 +151,11 @@ def tokens(*ids: int) -> Reply:
 
 
 def test_prompts_are_compared_token_by_token(replies: Callable[..., str]) -> None:
-    assert rendering(replies(tokens(1, 2, 3))) == CheckItem("t", "ok", "3 prompts compared token by token")
-    wrong = rendering(replies(tokens(1, 9, 3)))
-    assert (wrong.status, wrong.seen) == ("wrong", "turn 0: served 3 tokens, trained 3, alike up to token 1")
-    assert rendering(replies(tokens(1, 2)), "native").status == "not supported"
-    assert rendering(replies(tokens(1, 2)), starts=(1,)).seen == "3 turns, of which 1 train"
+    assert rendering(replies(tokens(1, 2, 3))) == ("ok", "3 prompts compared token by token")
+    wrong = "turn 0: served 3 tokens, trained 3, alike up to token 1"
+    assert rendering(replies(tokens(1, 9, 3))) == ("wrong", wrong)
+    assert rendering(replies(tokens(1, 2)), "native")[0] == "not supported"
+    assert rendering(replies(tokens(1, 2)), starts=(1,)) == ("wrong", "3 turns, of which 1 train")
 
 
 def test_a_server_that_knows_no_token_ids_is_asked_without(replies: Callable[..., str]) -> None:
@@ -173,8 +165,8 @@ def test_a_server_that_knows_no_token_ids_is_asked_without(replies: Callable[...
         asked.append("return_token_ids" in request)
         return (422, "unknown field") if asked[-1] else answer("a", prompt_tokens=3)
 
-    verdict = rendering(replies(strict))
-    assert (verdict.status, asked) == ("ok", [True, False, False, False])
+    assert rendering(replies(strict))[0] == "ok"
+    assert asked == [True, False, False, False]
 
 
 def test_nobody_there_is_one_line() -> None:
