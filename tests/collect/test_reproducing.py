@@ -20,9 +20,8 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 from gumshoe.tools import Toolbox, make_tools
-from support.collect.hidden_tests import BUGGY, CLEAN, hidden_pair
 from support.sandboxes.sandbox_backends import LOCAL
 
 BWRAP = SandboxConfig(kind="bubblewrap")
@@ -42,11 +41,29 @@ def test_the_order_is_the_same_twice():
 LOOK: tuple[str, dict[str, Any]] = ("pdb", {"command": "b calc.py:2\nc\np (a, b)"})
 FIX: tuple[str, dict[str, Any]] = ("rewrite", {"path": "calc.py", "start": 2, "code": "    return a + b"})
 SUBMIT: tuple[str, dict[str, Any]] = ("submit", {})
+BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n"
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    return hidden_pair(tmp_path, VISIBLE, HIDDEN)
+    """A task whose bug only a hidden test shows, and its answer."""
+    (tmp_path / "calc.py").write_bytes(BUGGY)
+    (tmp_path / "test_calc.py").write_bytes(VISIBLE)
+    task = Task(
+        id="calc",
+        source="test",
+        problem_statement="add is wrong",
+        workspace=WorkspaceSpec(path=str(tmp_path)),
+        entrypoint=("python", "-m", "pytest", "-q"),
+        regime="issue",
+    )
+    oracle = Oracle(
+        task_id="calc",
+        gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
+        test_patch=make_patch({"test_calc.py": (VISIBLE, HIDDEN)}),
+        fail_to_pass=("test_calc.py::test_add",),
+    )
+    return task, oracle
 
 
 def reproduce(code: str) -> tuple[str, dict[str, Any]]:

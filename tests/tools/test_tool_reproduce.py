@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.tools.reports import fact
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import Bench, fact
 
 PASSING = "from cart import collect\n\n\ndef test_collect():\n    assert collect() == [0, 1]\n"
 ISSUE = """\

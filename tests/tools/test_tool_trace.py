@@ -10,8 +10,8 @@ import pytest
 
 from gumshoe.tools.tracing.calls import TracedCall, merge, read_trace
 from gumshoe.tools.tracing.compare import compare, summarize
+from support.tools.inside import record
 from support.tools.tool_bench import Bench
-from support.tools.trace_record import record
 
 Open = Callable[..., Bench]
 TOOLS = ("trace", "eval", "view")

@@ -13,8 +13,7 @@ from gumshoe.records import Check, WhatIfProbe
 from gumshoe.tools.evidence.checks import check_probes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import MOST_CHANGES
-from support.tools.reports import fact
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import Bench, fact
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "suspects", "vary", "rewrite")

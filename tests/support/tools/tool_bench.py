@@ -1,13 +1,19 @@
-"""An environment to call tools in."""
+"""An environment to call tools in, and reports whose findings cite what an episode showed."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.env import DebugEnv
-from gumshoe.records import Observation, ToolCall
+from gumshoe.records import Fact, Observation, ToolCall
+from gumshoe.tools.evidence.facts import all_facts
 
-__all__ = ["Bench"]
+__all__ = ["PLACE", "TOOLS", "Bench", "fact", "report"]
+
+TOOLS = ("eval", "pdb", "whatif", "view", "report")
+PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
 
 
 class Bench:
@@ -25,3 +31,14 @@ class Bench:
     def text(self, tool: str, **arguments: JsonValue) -> str:
         """What the agent reads of a call."""
         return self.call(tool, **arguments).text
+
+
+def fact(bench: Bench, start: str) -> Fact:
+    """The last fact of the episode whose text begins with some words."""
+    return [each for each in all_facts(bench.env.toolbox.history) if each.quote.startswith(start)][-1]
+
+
+def report(bench: Bench, *starts: str) -> Observation:
+    """Reports the facts that begin with these words."""
+    findings: Any = [{"fact": fact(bench, start).number, "claim": "it is so"} for start in starts]
+    return bench.call("report", locations=PLACE, hypothesis="h", findings=findings)

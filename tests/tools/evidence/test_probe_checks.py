@@ -8,8 +8,7 @@ from typing import Any
 
 from gumshoe.records import Check, StopProbe
 from gumshoe.tools.evidence.checks import check_probes, read_looks
-from support.tools.reports import fact
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import Bench, fact
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "pdb", "whatif", "view", "report")

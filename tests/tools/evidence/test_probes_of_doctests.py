@@ -9,8 +9,7 @@ import pytest
 
 from gumshoe.records import Check, ContextPack, StopProbe
 from gumshoe.tools.evidence.checks import check_probes
-from support.tools.reports import TOOLS, fact, report
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import TOOLS, Bench, fact, report
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from typing import Any
 from gumshoe.records import Check, ContextPack, Observation, StopProbe
 from gumshoe.tools.evidence.checks import check_findings, check_probes
 from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
-from support.tools.reports import PLACE, TOOLS, fact, report
 from support.tools.shop_program import LARGE, SHOP, SMALL, STEPS
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import PLACE, TOOLS, Bench, fact, report
 
 Open = Callable[..., Bench]
 OTHER = "its probe looks for something else than its quote says"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gumshoe.tools.tracing.calls import read_trace
 from gumshoe.tools.tracing.compare import compare, summarize
-from support.tools.trace_record import record
+from support.tools.inside import record
 
 ENDLESS = """\
 class Endless:
