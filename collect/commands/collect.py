@@ -6,7 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from gumshoe.collect.config import CollectConfig
@@ -126,31 +126,26 @@ def collect(
             control.resume(trajectory.own_usage, len(trajectory.own_steps))
         before = sum(is_whole(episode, config.branch, folder.nodes) for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
-        if step or isinstance(config.policy, HumanConfig):
+        attended = step or isinstance(config.policy, HumanConfig)
+        if attended:
             config = config.model_copy(update={"workers": 1})
-            wrap = _stepping(control) if step else _as_it_is
-            with (
-                open_factories(config.runner, config.ray) as make_factory,
-                stop_on_signals(control, attended=True),
-            ):
-                return Runner(config, folder, control, wrap=wrap, make_factory=make_factory, on_stopped=on_stopped).run(
-                    episodes
-                )
+        display = ProgressDisplay(len(episodes), before, control)
         with (
             open_factories(config.runner, config.ray) as make_factory,
-            ProgressDisplay(len(episodes), before, control) as display,
-            stop_on_signals(control),
+            nullcontext() if attended else display,
+            stop_on_signals(control, attended=attended),
         ):
             runner = Runner(
                 config,
                 folder,
                 control,
                 display.done,
-                make_factory=make_factory,
-                on_whole=display.whole,
-                on_stopped=on_stopped,
+                _stepping(control) if step else lambda policy, episode: policy,
+                make_factory,
+                display.whole,
+                on_stopped,
             )
-            return runner.run(episodes, display.tick)
+            return runner.run(episodes, (lambda: None) if attended else display.tick)
 
 
 def _check(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> None:
@@ -180,10 +175,6 @@ def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
         raise ConfigError(str(error)) from None
     close_policy(policy)
     return policy.trusted
-
-
-def _as_it_is(policy: Policy, episode: EpisodeSpec) -> Policy:
-    return policy
 
 
 def _stepping(control: Control) -> Callable[[Policy, EpisodeSpec], Policy]:
