@@ -10,7 +10,9 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
-from gumshoe.eval.results.measures import (
+from gumshoe.eval.score.conduct import tool_counts
+from gumshoe.eval.score.localization import Sources, adherence, fetch_sources
+from gumshoe.eval.score.measures import (
     BY_NAME,
     OUTCOMES,
     SPENT_TIME,
@@ -22,11 +24,8 @@ from gumshoe.eval.results.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.results.stats import expected_error
-from gumshoe.eval.scorers import own_scores
-from gumshoe.eval.scorers.conduct import tool_counts
-from gumshoe.eval.scorers.localization import Sources, adherence, fetch_sources
-from gumshoe.eval.scorers.ranking import Rankings
+from gumshoe.eval.score.ranking import Rankings, own_scores
+from gumshoe.eval.score.stats import expected_error
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory

@@ -29,7 +29,7 @@ MAY_IMPORT = {
 """Who may import a folder."""
 FORBIDDEN = [
     ("tools", "import gumshoe.env"),
-    ("tools", "def late():\n    from gumshoe.eval import results"),
+    ("tools", "def late():\n    from gumshoe.eval import score"),
     ("env", "from gumshoe.collect import agent"),
     ("collect", "import gumshoe.eval"),
     ("collect", "import gumshoe.train"),

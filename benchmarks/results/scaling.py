@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from gumshoe.eval.results.measures import named
+from gumshoe.eval.score.measures import named
 
 METRIC = "line_recall"
 

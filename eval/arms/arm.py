@@ -12,7 +12,7 @@ from gumshoe.collect.run.factories import InProcess, MakeFactory
 from gumshoe.env.host_git import Repositories
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.scorers.ranking import Ranked
+from gumshoe.eval.score.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 

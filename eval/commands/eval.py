@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gumshoe.console import Console
     from gumshoe.eval.config import EvalConfig
     from gumshoe.eval.evaluate import evaluate
-    from gumshoe.eval.results.tables import print_table
+    from gumshoe.eval.score.tables import print_table
     from gumshoe.eval.view.static import write_beside
 
     config = load_config(EvalConfig, arguments.config, arguments.param)

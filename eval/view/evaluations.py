@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from gumshoe.collect.packs import clean_path
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
-from gumshoe.eval.results.measures import METRICS
-from gumshoe.eval.scorers.localization import changed_lines
+from gumshoe.eval.score.localization import changed_lines
+from gumshoe.eval.score.measures import METRICS
 from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_json, read_records
 

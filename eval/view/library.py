@@ -10,7 +10,7 @@ from typing import Any
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.masks import Masks
-from gumshoe.eval.scorers.localization import changed_lines, first_right_rank
+from gumshoe.eval.score.localization import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episodes import messages_of, read_line, read_row
 from gumshoe.eval.view.evaluations import arm_label, evaluated, evaluation_of, read_results, task_of

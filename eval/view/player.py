@@ -12,7 +12,7 @@ from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.packs import clean_path, is_quoted, observation_texts
-from gumshoe.eval.scorers.localization import changed_lines
+from gumshoe.eval.score.localization import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.evidence.checks import describe_place
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
-from gumshoe.eval.results.measures import (
+from gumshoe.eval.score.localization import Sources
+from gumshoe.eval.score.measures import (
     calibration_of,
     calls_by_tool,
     compare,
@@ -22,7 +23,8 @@ from gumshoe.eval.results.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.results.stats import (
+from gumshoe.eval.score.ranking import Rankings
+from gumshoe.eval.score.stats import (
     bootstrap_mean,
     expected_error,
     mcnemar,
@@ -33,8 +35,6 @@ from gumshoe.eval.results.stats import (
     reliability,
     wilson,
 )
-from gumshoe.eval.scorers.localization import Sources
-from gumshoe.eval.scorers.ranking import Rankings
 from gumshoe.eval.scoring import score_trajectory
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory

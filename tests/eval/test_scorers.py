@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.packs import lines_overlap
-from gumshoe.eval.scorers import own_scores
-from gumshoe.eval.scorers.conduct import conduct_of, stated_confidence
-from gumshoe.eval.scorers.localization import Sources, first_right_rank
-from gumshoe.eval.scorers.ranking import Rankings
+from gumshoe.eval.score.conduct import conduct_of, stated_confidence
+from gumshoe.eval.score.localization import Sources, first_right_rank
+from gumshoe.eval.score.ranking import Rankings, own_scores
 from gumshoe.records import Check, ContextPack, Finding, Location, Oracle, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory

@@ -8,7 +8,7 @@ from pathlib import Path
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.results.measures import compare, compare_all, measures, per_resolved
+from gumshoe.eval.score.measures import compare, compare_all, measures, per_resolved
 from gumshoe.records import PolicyInfo, Trajectory
 from support.eval.view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, make_trajectory, write_run
 

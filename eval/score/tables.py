@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gumshoe.console import Console
 from gumshoe.eval.records import ALL, Comparison, Summary
-from gumshoe.eval.results.measures import (
+from gumshoe.eval.score.measures import (
     BY_NAME,
     UNKNOWN,
     UNMEASURED,

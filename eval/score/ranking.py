@@ -16,11 +16,12 @@ from unidiff.patch import Hunk, Line
 from gumshoe.collect.packs import clean_path
 from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
-from gumshoe.eval.scorers.localization import Sources, locations_of
+from gumshoe.eval.score.conduct import conduct_of
+from gumshoe.eval.score.localization import Sources, localization_of, locations_of
 from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions"]
+__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions", "own_scores"]
 
 ACC = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
 
@@ -180,3 +181,12 @@ def _changed(hunk: Hunk) -> Iterator[Line]:
         text = line.value.strip()
         if (line.is_added or line.is_removed) and text and not text.startswith("#"):
             yield line
+
+
+def own_scores(trajectory: Trajectory, oracle: Oracle, rankings: Rankings) -> dict[str, float | None]:
+    """All of Gumshoe's own metrics of an episode, by name. Raises TaskError if the gold patch is not a patch."""
+    return {
+        **conduct_of(trajectory),
+        **localization_of(trajectory, oracle, rankings.sources),
+        **rankings.accuracy_of(trajectory, oracle),
+    }

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gumshoe.eval.records import ALL, ArmSummary, CalibrationBin, Comparison, Measured, Result, Summary
-from gumshoe.eval.results import stats
-from gumshoe.eval.scorers.ranking import ACC
+from gumshoe.eval.score import stats
+from gumshoe.eval.score.ranking import ACC
 
 __all__ = [
     "BY_NAME",

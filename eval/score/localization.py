@@ -17,7 +17,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.host_git import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
-from gumshoe.eval.scorers.conduct import stated_confidence
+from gumshoe.eval.score.conduct import stated_confidence
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ContextPack, Location, Oracle, Task, Trajectory
 from gumshoe.tools.code.functions import MODULE, Span, enclosing, spans

@@ -1,1 +1,0 @@
-"""The numbers of an evaluation: records, measures, intervals, comparisons, terminal tables."""

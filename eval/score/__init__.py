@@ -1,0 +1,1 @@
+"""The metrics of finished episodes, and means, intervals and tables of them."""
