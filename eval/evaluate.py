@@ -37,7 +37,7 @@ from gumshoe.eval.swebench.official import (
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
-__all__ = ["Evaluation", "Prepared", "choose_tasks", "evaluate", "prepare", "read_losses"]
+__all__ = ["Evaluation", "choose_tasks", "evaluate", "prepare", "read_losses"]
 
 Say = Callable[[str], None]
 LOSSES = (("loss", "training"), ("eval_loss", "held out"))
@@ -184,7 +184,7 @@ def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[R
 
 
 @dataclass(frozen=True)
-class Prepared:
+class _Prepared:
     """What an evaluation is made of. `rows` are those for the official harness; empty if it is not used."""
 
     arms: tuple[Arm, ...]
@@ -194,7 +194,7 @@ class Prepared:
     losses: tuple[LossCurve, ...]
 
 
-def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
+def prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     """Makes the arms, loads the tasks, and has every part check itself.
 
     Servers and sandboxes are checked only if episodes are left: what is finished can be scored without them.
@@ -230,7 +230,7 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> Prepared:
     with checks.collect():
         check_disk(Path(config.out), left)
     checks.report()
-    return Prepared(arms, unique, tasks, rows, losses)
+    return _Prepared(arms, unique, tasks, rows, losses)
 
 
 def choose_tasks(config: EvalConfig, say: Callable[[str], None] = lambda line: None) -> tuple[Pair, ...]:

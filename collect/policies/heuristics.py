@@ -23,7 +23,7 @@ from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, read_changes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.vary import helpful, stop_command
 
-__all__ = ["SUSPECT", "TRACEBACK", "Heuristic", "VaryPolicy", "last_frame"]
+__all__ = ["SUSPECT", "TRACEBACK", "VaryPolicy"]
 
 NOTHING = "Running the tests shows no suspect."
 CLAIMS: dict[Effect, str] = {

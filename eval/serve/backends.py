@@ -23,7 +23,6 @@ __all__ = [
     "choose_backend",
     "container_command",
     "environment",
-    "is_in_bfloat16",
     "lay_out_for_transformers",
     "look_for",
     "look_in_image",

@@ -16,7 +16,7 @@ from gumshoe.eval.score.localization import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.evidence.checks import describe_place
 
-__all__ = ["MOST_MEMBERS", "cap", "code_of", "player_of", "tree_ids", "tried_beside"]
+__all__ = ["cap", "code_of", "player_of", "tree_ids", "tried_beside"]
 
 MOST_CHARACTERS = 8_000_000
 """Characters in all the texts of an episode together, as they are sent to a browser."""

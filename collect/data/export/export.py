@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from datasets import Features
     from datasets.arrow_writer import ParquetWriter
 
-__all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "ShardWriter", "add_fingerprint", "export_runs", "features"]
+__all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
 VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions", *TREE_VIEWS)
 DEFAULT_VIEWS = ("agent", "seeker")
@@ -103,7 +103,7 @@ def export_runs(
     with new_folder(out) as fresh:
         with ExitStack() as stack:
             writers = {
-                (view, split): stack.enter_context(ShardWriter(fresh / view, split, columns=columns_of(view)))
+                (view, split): stack.enter_context(_ShardWriter(fresh / view, split, columns=columns_of(view)))
                 for view in views
                 for split in ("train", "test")
             }
@@ -119,7 +119,7 @@ def export_runs(
                 counts.dropped["given more than once"] = copies.count
         if not any(counts.rows.total() for counts in statistics.values()):
             raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
-        fingerprint = add_fingerprint(fresh)
+        fingerprint = _add_fingerprint(fresh)
         card = render_card(statistics, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
     return ExportResult(
@@ -133,7 +133,7 @@ def _add(
     split: str,
     trajectory: Trajectory,
     make: RowMaker,
-    writers: dict[tuple[str, str], ShardWriter],
+    writers: dict[tuple[str, str], _ShardWriter],
     counts: Statistics,
     held_out_bugs: bool,
 ) -> None:
@@ -209,7 +209,7 @@ def _check_target(out: Path) -> None:
     raise DatasetError(f"{out} exists and is not a Gumshoe export: choose another --out")
 
 
-def add_fingerprint(folder: Path) -> str:
+def _add_fingerprint(folder: Path) -> str:
     """Renames every `SPLIT-NNNNN.parquet` below `folder` to `SPLIT-FINGERPRINT-NNNNN.parquet`.
 
     `datasets.load_dataset` keeps what it has read in a cache, under a key made from the last part of the folder's path
@@ -251,7 +251,7 @@ def features(columns: Mapping[str, str]) -> Features:
     return Features({name: types[kind] for name, kind in columns.items()})
 
 
-class ShardWriter:
+class _ShardWriter:
     """Writes the rows of one split of one view. Memory stays at one row group.
 
     Args:
@@ -268,7 +268,7 @@ class ShardWriter:
         self._shards = 0
         self._writer: ParquetWriter | None = None
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> _ShardWriter:
         return self
 
     def __exit__(

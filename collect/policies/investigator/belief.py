@@ -1,6 +1,6 @@
 """Where the bug may be, and how likely: a belief over functions and, where they were viewed, their statements.
 
-The prior comes from what `suspects` and `eval` have shown (see `prior_weight`). Each change that `whatif` tried is
+The prior comes from what `suspects` and `eval` have shown (see `_prior_weight`). Each change that `whatif` tried is
 evidence about the statement it was tried at, by Bayes' rule: making all failing tests pass is far more likely where the
 bug is than elsewhere, and changing nothing is a little less likely. If only a few of several failing tests pass, that
 says next to nothing: any change that keeps a test from reaching the place of its failure can do that. The likelihoods
@@ -25,17 +25,7 @@ from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import ChangeResult, read_changes
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = [
-    "ELSEWHERE",
-    "Belief",
-    "SuspectFunction",
-    "TriedChange",
-    "failing_frames",
-    "failing_tests",
-    "form_belief",
-    "prior_weight",
-    "trials",
-]
+__all__ = ["Belief", "SuspectFunction", "TriedChange", "failing_frames", "failing_tests", "form_belief", "trials"]
 
 RAISED_THERE = 2.0
 """How many times likelier a statement is if the exception went through it."""
@@ -199,7 +189,7 @@ def _functions(outputs: Iterable[ToolOutput]) -> list[SuspectFunction]:
         for rank, suspect in enumerate(ranked, start=1):
             path, start, end = suspect["path"], suspect["start"], suspect["end"]
             through = frozenset(line for raising, line in raised if raising == path and start <= line <= end)
-            weight = prior_weight(suspect, rank, failed)
+            weight = _prior_weight(suspect, rank, failed)
             lines = frozenset(suspect["lines"])
             found[path, start] = SuspectFunction(path, suspect["function"], start, end, weight, lines, through)
     return list(found.values())
@@ -281,7 +271,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     ]
 
 
-def prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[TestOutcome]) -> float:
+def _prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[TestOutcome]) -> float:
     """How likely a suspect is, compared to others.
 
     Args:

@@ -21,7 +21,7 @@ from gumshoe.collect.policy_config import Prices, RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 
-__all__ = ["ProviderPolicy", "StatusError", "Transient", "parse_retry_after", "priced", "redact", "redact_answer"]
+__all__ = ["ProviderPolicy", "StatusError", "Transient", "parse_retry_after", "priced"]
 
 log = logging.getLogger(__name__)
 SHOWN = 500
@@ -193,7 +193,7 @@ class ProviderPolicy(ABC):
 
     def _stored(self, completion: Completion) -> Completion:
         """The completion as it may be stored: without the key. Raises ValidationError if JSON cannot carry it."""
-        return Completion.model_validate_json(redact_answer(completion.model_dump_json(), self._key))
+        return Completion.model_validate_json(_redact_answer(completion.model_dump_json(), self._key))
 
 
 class Transient(Exception):
@@ -255,7 +255,7 @@ def redact(text: str, key: str) -> str:
     return _without_masked(_without_runs(text.replace(key, MARK), key, MIN_PART), key)
 
 
-def redact_answer(text: str, key: str) -> str:
+def _redact_answer(text: str, key: str) -> str:
     """A model's `text` without the key or long runs of it; dummies and short runs stay, as they may be intended."""
     return text if len(key) < MIN_SECRET else _without_runs(text.replace(key, MARK), key, MIN_SECRET)
 

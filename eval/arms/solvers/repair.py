@@ -21,7 +21,7 @@ from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun
 from gumshoe.tools.runs.interpreters import our_program
 
-__all__ = ["Passing", "Repair", "repair_each", "try_orders"]
+__all__ = ["Repair", "repair_each"]
 
 SUITE_TIMEOUT_S = 20.0
 
@@ -47,11 +47,11 @@ def repair_each(
     known = _Changes(workspace, seed)
     orders = [list(islice(known.proposed(pack), tries)) for pack in packs]
     return [
-        _outcome(workspace, order, found) for order, found in zip(orders, try_orders(workspace, orders), strict=True)
+        _outcome(workspace, order, found) for order, found in zip(orders, _try_orders(workspace, orders), strict=True)
     ]
 
 
-def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: Passing | None) -> Repair:
+def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: _Passing | None) -> Repair:
     if passing is None:
         return Repair(solved=False, tries=len(order), tests=_said_of_failure(len(order)))
     found = passing.candidate
@@ -133,14 +133,14 @@ def _turns(iterators: list[Iterator[Candidate]]) -> Iterator[Candidate]:
 
 
 @dataclass(frozen=True)
-class Passing:
+class _Passing:
     """A change that makes the tests pass, and the run of the entrypoint in which they did."""
 
     candidate: Candidate
     run: TestRun
 
 
-def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Passing | None]:
+def _try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[_Passing | None]:
     """For each order, the first of its changes that makes the tests pass; None if none does.
 
     Changes are told apart by their digest: one that appears in several orders is tried once. The workspace is left as
@@ -151,7 +151,7 @@ def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> l
         return _one_by_one(workspace, orders)
     passed = _quickly(workspace, orders, arguments)
     sure: dict[str, TestRun] = {}
-    found: list[Passing | None] = []
+    found: list[_Passing | None] = []
     for order in orders:
         first = next((one for one in order if passed.get(one.digest)), None)
         if first is not None and first.digest not in sure:
@@ -160,9 +160,9 @@ def try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> l
     return found
 
 
-def _passing(candidate: Candidate, runs: Mapping[str, TestRun]) -> Passing | None:
+def _passing(candidate: Candidate, runs: Mapping[str, TestRun]) -> _Passing | None:
     run = runs.get(candidate.digest)
-    return Passing(candidate, run) if run is not None and run.passed else None
+    return _Passing(candidate, run) if run is not None and run.passed else None
 
 
 def _pytest_arguments(entrypoint: Sequence[str]) -> tuple[str, ...] | None:
@@ -196,9 +196,9 @@ def _quickly(
         raise SandboxError(f"task {workspace.task.id}: changes cannot be tried there: {said[0]}") from None
 
 
-def _one_by_one(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[Passing | None]:
+def _one_by_one(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[_Passing | None]:
     known: dict[str, TestRun] = {}
-    found: list[Passing | None] = []
+    found: list[_Passing | None] = []
     for order in orders:
         for one in order:
             if one.digest not in known:
