@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import IO
 
 from rich.console import Group
 from rich.live import Live
@@ -29,19 +28,10 @@ class ProgressDisplay:
         planned: episodes of the run.
         before: those that were finished before this process.
         control: where the counts are.
-        stream: where it is shown; default stderr.
-        console: a console instead of one made on `stream`.
+        console: where it is shown; default stderr.
     """
 
-    def __init__(
-        self,
-        planned: int,
-        before: int,
-        control: Control,
-        stream: IO[str] | None = None,
-        *,
-        console: Console | None = None,
-    ) -> None:
+    def __init__(self, planned: int, before: int, control: Control, console: Console | None = None) -> None:
         self._planned = planned
         self._whole = before
         self._before = before
@@ -50,7 +40,7 @@ class ProgressDisplay:
         self._control = control
         self._resolved = 0
         self._scored = 0
-        self._console = console or Console(file=stream or sys.stderr, highlight=False)
+        self._console = console or Console(file=sys.stderr, highlight=False)
         self._live: Live | None = None
         self._last_plain = time.monotonic()
         self._stop_announced = False

@@ -159,23 +159,23 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     control.fail()
     done = trajectory(scores=(Score(name="resolved", value=1.0),))
     plain = io.StringIO()
-    with ProgressDisplay(4, 1, control, plain) as show:
-        show.done(done)
-        show.tick()
+    with ProgressDisplay(4, 1, control, Console(file=plain, highlight=False)) as display:
+        display.done(done)
+        display.tick()
         assert plain.getvalue() == ""
         control.finish()
-        show.tick()
-        show.tick()
+        display.tick()
+        display.tick()
     assert plain.getvalue() == "finishing the episodes at hand; Ctrl-C again stops at once\n"
-    assert "1 of 1 resolved" in show.line()
-    assert "$0.25" in show.line()
-    assert "failed tries: 1" in show.line()
+    assert "1 of 1 resolved" in display.line()
+    assert "$0.25" in display.line()
+    assert "failed tries: 1" in display.line()
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
-    with ProgressDisplay(4, 1, control, console=console) as show:
-        show.done(done)
-        show.whole()
-        show.tick()
+    with ProgressDisplay(4, 1, control, console) as display:
+        display.done(done)
+        display.whole()
+        display.tick()
     assert "2/4" in screen.getvalue()
     assert "Ctrl-C again" in screen.getvalue()
     assert "shop/1 step 3: eval" in screen.getvalue()
@@ -184,10 +184,10 @@ def test_progress_on_a_terminal_and_off_it() -> None:
 def test_every_turn_of_a_single_episode_is_a_line_in_a_log() -> None:
     control, log = Control(), io.StringIO()
     turns = [f"shop/1 step {number}: eval" for number in range(1, 6)]
-    with ProgressDisplay(1, 0, control, log) as show:
+    with ProgressDisplay(1, 0, control, Console(file=log, highlight=False)) as display:
         for turn in turns:
             control.step("worker 1", turn)
-        show.tick()
+        display.tick()
     assert log.getvalue().splitlines() == turns
 
 
