@@ -72,26 +72,24 @@ def test_with_the_debugger_it_stops_there_and_cites_a_value(tmp_path: Path) -> N
     assert unseen(found) == []
 
 
-def test_where_a_change_helps_some_tests_its_function_is_reported(tmp_path: Path) -> None:
-    wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = sorted([count * 3, 30])[-1]")
-    found = play(tmp_path, wrong)
+@pytest.mark.parametrize(
+    ("cost", "confidence", "words"),
+    [
+        ("cost = sorted([count * 3, 30])[-1]", 0.6, "help some of the failing tests"),
+        ("cost = int(str(count) * 3)", 0.4, "still the first suspect"),
+    ],
+    ids=["some-help", "nothing-helps"],
+)
+def test_where_no_change_repairs_the_function_is_reported_whole(
+    tmp_path: Path, cost: str, confidence: float, words: str
+) -> None:
+    found = play(tmp_path, SHOP.replace(">= 10", "> 10").replace("cost = count * 3", cost))
     assert found.context_pack is not None
     (place,) = found.context_pack.locations
     assert (place.symbol, place.end - place.start) == ("price", 4)
-    assert "help some of the failing tests" in found.context_pack.hypothesis
-    assert found.steps[-1].confidence == 0.6
-    assert [finding.check and finding.check.status for finding in found.context_pack.findings] == ["confirmed"] * 2
-    assert tools_called(found) == ["eval", "suspects", "vary", "report"]
-
-
-def test_where_nothing_helps_the_first_suspect_is_reported_whole(tmp_path: Path) -> None:
-    wrong = SHOP.replace(">= 10", "> 10").replace("cost = count * 3", "cost = int(str(count) * 3)")
-    found = play(tmp_path, wrong)
-    assert found.context_pack is not None
-    (place,) = found.context_pack.locations
-    assert (place.symbol, place.end - place.start) == ("price", 4)
-    assert "still the first suspect" in found.context_pack.hypothesis
-    assert found.steps[-1].confidence == 0.4
+    assert words in found.context_pack.hypothesis
+    assert found.steps[-1].confidence == confidence
+    assert {finding.check and finding.check.status for finding in found.context_pack.findings} == {"confirmed"}
     assert tools_called(found) == ["eval", "suspects", "vary", "report"]
 
 
