@@ -173,10 +173,15 @@ class FixFiles:
 
     @property
     def giveaways(self) -> set[str]:
-        """Names that tell the place: of changed functions, of files, and in the changed lines."""
+        """Names that tell the place: those of changed functions and files, and of identifiers in the changed lines and
+        of other functions in the changed files.
+        """
         names = {part for _, symbol in self.places for part in symbol.split(".")}
         names |= {path.rpartition("/")[2].partition(".")[0] for path in self.changes}
-        return names | {word for _, line in self._lines() for word in WORD.findall(line) if _is_identifier(word)}
+        texts = ((old or b"").decode("utf-8", "replace") for old, _ in self.changes.values())
+        defined = {part for text in texts for span in spans(text) or () for part in span.name.split(".")}
+        words = {word for _, line in self._lines() for word in WORD.findall(line)}
+        return names | {word for word in words | defined if _is_identifier(word)}
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         """The added and removed lines, each with its sign."""
