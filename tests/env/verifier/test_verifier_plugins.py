@@ -90,6 +90,7 @@ def test_code_under_test_may_not_replace_a_test(tmp_path: Path, after: bytes) ->
 
 WRONG = b"def double(n):\n    return n + 2\n"
 RIGHT = b"def double(n):\n    return n * 2\n"
+WRONG_ONCE = b"def double(n):\n    return 9 if n == 3 else n * 2\n"
 # Leaves in the midst of the test, after a report of its own making that the test has passed.
 REPORTED = b"""def double(n):
     import gc, os
@@ -128,17 +129,15 @@ def patch(after: bytes) -> str:
     return make_patch({"shop.py": (WRONG, after)})
 
 
-def test_subtests_that_pass_are_no_tampering(task: Task) -> None:
-    oracle = Oracle(task_id=task.id, gold_patch=patch(RIGHT), fail_to_pass=(SUBTESTED,))
-    verdict = verify(task, oracle, patch(RIGHT), WARM, trusted=True)
-    assert verdict.resolved
-    assert verdict.tampering == ()
+def answer(name: str = SUBTESTED) -> Oracle:
+    return Oracle(task_id="shop", gold_patch=patch(RIGHT), fail_to_pass=(name,))
 
 
-def test_a_subtest_that_fails_fails_the_test(task: Task) -> None:
-    oracle = Oracle(task_id=task.id, gold_patch=patch(RIGHT), fail_to_pass=(SUBTESTED,))
-    verdict = verify(task, oracle, patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"), WARM, trusted=True)
-    assert verdict.failing_fail_to_pass == (SUBTESTED,)
+@pytest.mark.parametrize(("after", "failing"), [(RIGHT, ()), (WRONG_ONCE, (SUBTESTED,))], ids=["all pass", "one fails"])
+def test_a_test_passes_if_all_of_its_subtests_do(task: Task, after: bytes, failing: tuple[str, ...]) -> None:
+    verdict = verify(task, answer(), patch(after), WARM, trusted=True)
+    assert verdict.resolved is not bool(failing)
+    assert (verdict.failing_fail_to_pass, verdict.tampering) == (failing, ())
 
 
 @pytest.mark.parametrize(
@@ -148,17 +147,15 @@ def test_a_subtest_that_fails_fails_the_test(task: Task) -> None:
 )
 def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) -> None:
     (Path(str(task.workspace.path)) / "test_shop.py").write_text(SUBTESTS.replace("double(0), 0", "double(0), 1"))
-    oracle = Oracle(task_id=task.id, gold_patch=patch(RIGHT), fail_to_pass=(name,))
-    with Verifier(task.model_copy(update={"entrypoint": argv}), oracle, WARM, trusted=True) as verifier:
-        run, _ = verifier.observe(patch(b"def double(n):\n    return 9 if n == 3 else n * 2\n"))
+    with Verifier(task.model_copy(update={"entrypoint": argv}), answer(name), WARM, trusted=True) as verifier:
+        run, _ = verifier.observe(patch(WRONG_ONCE))
     (outcome,) = run.outcomes
     assert outcome.outcome == "failed"
     assert outcome.frames[0].code == "self.assertEqual(double(number), 2 * number)"
 
 
 def test_a_report_that_the_code_under_test_makes_is_not_taken(task: Task) -> None:
-    oracle = Oracle(task_id=task.id, gold_patch=patch(RIGHT), fail_to_pass=(SUBTESTED,))
-    assert not verify(task, oracle, patch(REPORTED), WARM, trusted=True).resolved
+    assert not verify(task, answer(), patch(REPORTED), WARM, trusted=True).resolved
 
 
 # --- an importer of the project itself, and a patch of the file that it is in
