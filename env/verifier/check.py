@@ -32,7 +32,8 @@ MOST_BYTE_CODE = 32 << 20
 
 class _Found(NamedTuple):
     problems: tuple[str, ...]
-    falsifiable: dict[str, tuple[int, ...]] | None
+    falsifiable: dict[str, tuple[int, ...]] | None = None
+    unfit: tuple[str, ...] = ()
 
 
 class CheckResult(Record):
@@ -41,6 +42,9 @@ class CheckResult(Record):
     task_id: str
     problems: tuple[str, ...] = ()
     falsifiable: dict[str, tuple[int, ...]] | None = Field(default=None, description="as in `Oracle`")
+    unfit: tuple[str, ...] = Field(
+        default=(), description="tests that fail with the gold patch though all those do pass that it is to repair"
+    )
     duration_s: float = 0.0
 
     @property
@@ -84,15 +88,13 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: Repa
     except ConfigError:
         raise
     except GumshoeError as error:
-        found = _Found((str(error),), None)
-    return CheckResult(
-        task_id=task.id, problems=found.problems, falsifiable=found.falsifiable, duration_s=time.monotonic() - started
-    )
+        found = _Found((str(error),))
+    return CheckResult(task_id=task.id, **found._asdict(), duration_s=time.monotonic() - started)
 
 
 def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> _Found:
     problems: list[str] = []
-    falsifiable = None
+    falsifiable, unfit = None, ()
     with Verifier(task, oracle, config, trusted=True) as verifier:
         named = bool(oracle.fail_to_pass or oracle.pass_to_pass)
         before = judge(verifier.observe("")[0], verifier.expected)
@@ -103,11 +105,12 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
         after = dataclasses.replace(judge(proof.run, expected), restored=proof.applied.restored)
         problems.extend(_after(after, named))
         falsifiable = proof.sample(expected) if after.resolved else None
+        unfit = () if after.failing_fail_to_pass else tuple(after.failing_pass_to_pass)
     elif missing := _missing_module(before, task):
         problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
     if task.regime == "debug" and verified_task(task, oracle) != task:
         problems.extend(_as_the_agent_sees_it(task, oracle, config))
-    return _Found(tuple(problems), falsifiable)
+    return _Found(tuple(problems), falsifiable, unfit)
 
 
 def _as_the_agent_sees_it(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:

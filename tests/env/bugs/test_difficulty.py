@@ -1,4 +1,4 @@
-"""How hard a made bug is to find: the tags, in real sandboxes, on bugs whose tags are known by hand."""
+"""The check of a set, and how hard its bugs are to find: in real sandboxes, on bugs whose tags are known by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.check import difficulty_of, rate_package
+from gumshoe.env.bugs.check import check_package, difficulty_of, rate_package
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
@@ -100,6 +100,30 @@ def test_a_test_that_fails_only_because_it_is_followed_does_not_count(tmp_path: 
     (tmp_path / "tests" / "test_watched.py").write_text(watched)
     found = difficulty_of(*pair, WARM)
     assert (found["failing_tests"], found["module"], found["traceback"]) == ("2", "same", "right")
+
+
+def test_a_test_that_fails_in_the_check_alone_is_left_out_of_all_tasks(tmp_path: Path) -> None:
+    folder, odd = tmp_path / "set", "tests/test_odd.py::test_odd"
+    pairs = [
+        bug(folder / "repo", "shop.py", "value > 20", "value > 2"),
+        bug(folder / "repo", "rates.py", "TABLE[name]", "TABLE[name] * 10"),
+    ]
+    (folder / "repo/tests/test_odd.py").write_text("def test_odd():\n    assert False\n")
+    passing = ("tests/test_shop.py::test_check", odd)
+    write_taskset(
+        folder,
+        [
+            (
+                task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": "repo"})}),
+                oracle.model_copy(update={"pass_to_pass": passing}),
+            )
+            for task, oracle in pairs
+        ],
+    )
+    assert check_package(folder, WARM, lambda text: None) == (2, {})
+    for task, oracle in load_tasks(str(folder)):
+        assert oracle.pass_to_pass == passing[:1]
+        assert task.entrypoint[-1] == f"--deselect={odd}"
 
 
 def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
