@@ -7,6 +7,7 @@ text, reward, terminated, truncated, info = env.step('<tool_call>{"name": "eval"
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
@@ -87,7 +88,8 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             info["context_pack"] = episode.context_pack
         terminated = episode.stop in {StopReason.SUBMITTED, StopReason.REPORTED}
         truncated = episode.stop is not None and not terminated
-        return "\n\n".join(texts)[:MAX_TEXT], step.reward, terminated, truncated, info
+        reward = math.nan if step.reward is None else step.reward
+        return "\n\n".join(texts)[:MAX_TEXT], reward, terminated, truncated, info
 
     @property
     def _inner(self) -> DebugEnv:

@@ -12,6 +12,7 @@ prompts live elsewhere.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -89,7 +90,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     `context_pack`.
 
     `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
-    tests that decide pass there, else 0.0; `info` holds the `Verdict` as `verdict`. `report` terminates with 0.0.
+    tests that decide pass there, else 0.0, NaN if no verdict could be reached for a reason outside the patch; `info`
+    holds the `Verdict` as `verdict`. `report` terminates with 0.0.
     An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
     the wall clock truncates. Turns, tokens and money are counted by the `Episode` that plays it
     (`gumshoe.collect.episode.episode`). Durations do not count when records are compared, so the same calls lead to
@@ -105,7 +107,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         sandbox: which sandbox, and its limits.
         trusted: the actions come from a built-in script or a person. The `local` backend takes only these, and only on
             built-in tasks, unless the config says `unsafe` (see SandboxConfig).
-        eval_on_submit: `submit` asks for the verdict; without it, the reward is 0.0 and there is no `verdict`.
+        eval_on_submit: `submit` asks for the verdict; without it, the reward is NaN and there is no `verdict`.
         render_mode: `ansi` makes `render` return the last observation's text.
     """
 
@@ -312,13 +314,20 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         if role is Decision.SUBMIT and _is_handed_in(observation, last=limit is not None):
             self.stop = StopReason.SUBMITTED
             self.verdict = self.verify() if self.eval_on_submit else None
-            return float(self.verdict is not None and self.verdict.resolved)
+            return self._reward()
         if role is Decision.REPORT and observation.failure is None:
             self.stop = StopReason.REPORTED
             self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
         else:
             self.stop = limit
         return 0.0
+
+    def _reward(self) -> float:
+        """1.0 if the task is resolved, else 0.0; NaN if that is not known."""
+        verdict = self.verdict
+        if not (self.eval_on_submit and self._has_verdicts) or (verdict is not None and verdict.unusable):
+            return math.nan
+        return float(verdict is not None and verdict.resolved)
 
     def _limit_reached(self) -> StopReason | None:
         """The limit that rules out any further call."""

@@ -12,7 +12,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.judge import Verdict
 from gumshoe.env.verifier.verifier import Verifier
-from gumshoe.errors import TaskError
+from gumshoe.errors import PatchError, TaskError
 from gumshoe.eval.records import FlakyTask
 from gumshoe.records import Oracle, Task, TestRun
 
@@ -50,15 +50,15 @@ class Grader:
 
     def grade(self, answers: Iterable[Submission], control: Control, workers: int) -> None:
         """Grades the patches that have no grade yet. Raises SandboxError."""
-        todo = {answer.key: answer for answer in answers if answer.patch and self._cache.get(answer.key) is None}
+        todo = {answer.key: answer for answer in answers if answer.patch and self.resolved(answer) is None}
         run_parallel(todo.values(), self._grade, workers=workers, control=control)
 
     def resolved(self, answer: Submission) -> float | None:
-        """1.0 if the patch resolves the task, 0.0 if it does not or is empty; None if it was not graded."""
+        """1.0 if the patch resolves the task, 0.0 if it does not or is empty; None if that is not known."""
         if not answer.patch:
             return 0.0
-        facts = self._cache.get(answer.key)
-        return None if facts is None else float(facts["resolved"])
+        resolved = (self._cache.get(answer.key) or {}).get("resolved")
+        return None if resolved is None else float(resolved)
 
     def describe(self, answer: Submission) -> str:
         """How the tests ended with the patch, in one line; empty where it is not known."""
@@ -70,12 +70,14 @@ class Grader:
         resolved, tests = self._judged(answer)
         self._cache.keep(answer.key, {"task_id": answer.task.id, "resolved": resolved, "tests": tests})
 
-    def _judged(self, answer: Submission) -> tuple[bool, str]:
+    def _judged(self, answer: Submission) -> tuple[bool | None, str]:
         try:
             verdict = verify(answer.task, answer.oracle, answer.patch, self._sandbox, trusted=False)
-        except TaskError:
+        except PatchError:
             return False, "the patch does not apply"
-        return verdict.resolved, describe_verdict(verdict)
+        except TaskError as error:
+            return None, str(error)
+        return None if verdict.unusable else verdict.resolved, describe_verdict(verdict)
 
 
 def find_flaky(

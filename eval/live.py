@@ -116,7 +116,7 @@ class LiveEpisode:
         offered = {schema.name for schema in self.episode.offered()}
         self.episode.accept(read_turn(written, prefix=f"call-{len(self.episode.steps)}", offered=offered))
 
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> dict[str, float | None]:
         """What the episode is worth so far, as `episode_scores`."""
         episode = self.episode
         assert episode.spec.oracle is not None
@@ -129,18 +129,20 @@ class LiveEpisode:
 
 def episode_scores(
     steps: Sequence[Step], pack: ContextPack | None, oracle: Oracle, allowed_turns: int
-) -> dict[str, float]:
+) -> dict[str, float | None]:
     """The scores of an episode, 0 to 1 each, from what a trajectory holds.
 
-    `line_f1` and `grounding` are those of the evaluation's scorers, 0 where nothing was reported. `cost` is the share
-    of the allowed turns that was not needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share
-    of turns whose calls were valid, halved without a report.
+    `line_f1` and `grounding` are those of the evaluation's scorers, 0 where nothing was reported; `line_f1` is
+    None if the gold patch touches no line of an existing file. `cost` is the share of the allowed turns that was not
+    needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share of turns whose calls were valid,
+    halved without a report.
     """
     valid = valid_share(steps) or 0.0
+    found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))
     if pack is None:
-        return {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
+        return {"line_f1": found.f1, "grounding": 0.0, "cost": 0.0, "format": valid / 2}
     return {
-        "line_f1": lines_overlap(pack.locations, gold_lines(oracle.gold_patch)).f1 or 0.0,
+        "line_f1": found.f1,
         "grounding": grounded_share(pack) or 0.0,
         "cost": max(0.0, 1 - len(steps) / allowed_turns),
         "format": valid,

@@ -42,7 +42,7 @@ class DebugAction(Action):
 
 
 class DebugObservation(Observation):
-    """What the turn led to. The reward comes with the end of the episode and is 0 before."""
+    """What the turn led to. The reward comes with the end of the episode and is 0 before; None if it is not known."""
 
     text: str = Field(default="", description="what the model reads: the tools' answers, or the problem after a reset")
     failed: bool = Field(default=False, description="whether a call could not be carried out")
@@ -51,7 +51,7 @@ class DebugObservation(Observation):
         default_factory=list, description="after a reset: the tools, as OpenAI has them"
     )
     stop: str | None = Field(default=None, description="why the episode is over")
-    scores: dict[str, float] = Field(default_factory=dict, description="at the end: what the reward is made of")
+    scores: dict[str, float | None] = Field(default_factory=dict, description="at the end: what the reward is made of")
 
 
 class DebugState(State):
@@ -173,11 +173,13 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         offered = {schema.name for schema in live.episode.offered()}
         return read_turn(Completion(text=action.text), prefix=prefix, offered=offered)
 
-    def _reward(self, live: LiveEpisode, scores: Mapping[str, float]) -> float:
-        """The verifier's verdict on a patch, else the weighted sum of the scores."""
+    def _reward(self, live: LiveEpisode, scores: Mapping[str, float | None]) -> float | None:
+        """The verifier's verdict on a patch, else the weighted sum of the scores; None if one of these is not known."""
         if live.episode.stop is StopReason.SUBMITTED:
             return live.episode.reward
-        return sum(weight * scores.get(name, 0.0) for name, weight in self._config.weights.items())
+        values = {name: scores.get(name, 0.0) for name in self._config.weights}
+        known = {name: value for name, value in values.items() if value is not None}
+        return None if known != values else sum(self._config.weights[name] * value for name, value in known.items())
 
 
 def make_app(config: OpenEnvConfig) -> FastAPI:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.plugins import load_path
 from gumshoe.train.config import LiveSection
 from gumshoe.train.rows.render import encode_chat
@@ -58,8 +58,8 @@ class Episode(Protocol):
         """Takes in a turn as the model wrote it; `cut_off` if it hit its length limit."""
         ...
 
-    def scores(self) -> dict[str, float]:
-        """The scores of the episode so far, 0 to 1 each, by name."""
+    def scores(self) -> dict[str, float | None]:
+        """The scores of the episode so far, 0 to 1 each, by name; None for one that is not known."""
         ...
 
     def close(self) -> None:
@@ -107,8 +107,9 @@ def open_episodes(section: LiveSection) -> EpisodeSource:
     return source
 
 
-def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float:
-    """Plays one episode and returns its reward, the weighted sum of its scores.
+def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float | None:
+    """Plays one episode and returns its reward, the weighted sum of its scores; None if the sandbox broke, or if one of
+    the scores is not known.
 
     Args:
         episode: not begun yet; closed at the end.
@@ -119,8 +120,11 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
         while (request := episode.next_request()) is not None:
             turn = write(request)
             episode.accept(turn.text, cut_off=turn.cut_off)
-        scores = episode.scores()
-        return sum(weight * scores[name] for name, weight in weights.items())
+        scores = {name: episode.scores()[name] for name in weights}
+        known = {name: score for name, score in scores.items() if score is not None}
+        return None if known != scores else sum(weights[name] * score for name, score in known.items())
+    except SandboxError:
+        return None
     finally:
         episode.close()
 

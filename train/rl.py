@@ -23,7 +23,7 @@ from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from gumshoe.errors import ConfigError
+from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.config import GrpoConfig
 from gumshoe.train.episodes import Episode, EpisodeSource, GeneratedTurn, Message, Request, open_episodes
 from gumshoe.train.model import check_tools, load_weights, local_model, starting_tokenizer, training_template
@@ -175,6 +175,7 @@ class TokenizedEpisode:
     mask: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     over: bool = False
+    broken: SandboxError | None = None
 
     def add(self, ids: Sequence[int], *, trained: bool, logprobs: Sequence[float] | None = None) -> None:
         """Adds tokens after those that are there."""
@@ -183,10 +184,10 @@ class TokenizedEpisode:
         self.logprobs += logprobs if logprobs is not None else [0.0] * len(ids)
 
 
-def _score_function(name: str) -> Callable[..., list[float]]:
+def _score_function(name: str) -> Callable[..., list[float | None]]:
     """The reward function of one score, called by its name."""
 
-    def score(episode_scores: Sequence[dict[str, float]], **kwargs: Any) -> list[float]:
+    def score(episode_scores: Sequence[dict[str, float | None]], **kwargs: Any) -> list[float | None]:
         return [scores[name] for scores in episode_scores]
 
     score.__name__ = name
@@ -218,8 +219,10 @@ class TokenRollouts:
     def play(self, tasks: Sequence[str]) -> dict[str, Any]:
         """Plays one episode for each task, all at once; the result is what TRL takes from a rollout function.
 
+        An episode whose sandbox breaks has no scores: TRL leaves it out of its group.
+
         Raises:
-            SandboxError, TaskError: a sandbox broke.
+            SandboxError, TaskError: a sandbox cannot be started, or all of them broke.
             ConfigError: a conversation changed in other ways than growing.
         """
         episodes = [self._episodes.episode(task) for task in tasks]
@@ -229,12 +232,17 @@ class TokenRollouts:
                 has_logprobs = True
                 while live := [row for row in rows if not row.over]:
                     has_logprobs = self._turn(live, pool)
+            errors = [row.broken for row in rows if row.broken is not None]
+            if len(errors) == len(rows):
+                raise errors[0]
             return {
                 "prompt_ids": [row.prompt for row in rows],
                 "completion_ids": [row.completion for row in rows],
                 "logprobs": [row.logprobs for row in rows] if has_logprobs else None,
                 "env_mask": [row.mask for row in rows],
-                "episode_scores": [row.episode.scores() for row in rows],
+                "episode_scores": [
+                    row.episode.scores() if row.broken is None else dict.fromkeys(self._episodes.scores) for row in rows
+                ],
             }
         finally:
             for episode in episodes:
@@ -332,5 +340,9 @@ def _begin(episode: Episode) -> Request:
 
 
 def _play_turn(row: TokenizedEpisode, turn: GeneratedTurn) -> Request | None:
-    row.episode.accept(turn.text, cut_off=turn.cut_off)
-    return row.episode.next_request()
+    try:
+        row.episode.accept(turn.text, cut_off=turn.cut_off)
+        return row.episode.next_request()
+    except SandboxError as error:
+        row.broken = error
+        return None

@@ -19,7 +19,7 @@ from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedToken
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.errors import ConfigError, DatasetError, SandboxError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.episodes import EpisodeSource, GeneratedTurn, Request, generate_turn, open_episodes, play
 from gumshoe.train.model import check_targets, load_model, local_model, open_renderer, template_to_serve
@@ -298,7 +298,10 @@ def _judge(config: TrainConfig, episodes: EpisodeSource, renderer: Renderer, tem
         def write(request: Request) -> GeneratedTurn:
             return generate_turn(model, renderer.tokenizer, template, request, section.max_tokens)
 
-        rewards = [play(episodes.episode(task), write, section.weights) for task in episodes.tasks]
+        played = [play(episodes.episode(task), write, section.weights) for task in episodes.tasks]
+        rewards = [reward for reward in played if reward is not None]
+        if not rewards:
+            raise SandboxError("episodes: no episode of the model came to an end")
         return sum(rewards) / len(rewards)
 
     return judge

@@ -187,7 +187,8 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     patch = trajectory.patch or ""
     print_text(patch)
     resolved = trajectory.resolved is True
-    verdict = "the tests pass" if resolved else "the tests do not pass"
+    unknown = "it is not known whether the tests pass"
+    verdict = {True: "the tests pass", False: "the tests do not pass", None: unknown}[trajectory.resolved]
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
     if trajectory.context_pack is not None and not patch:
         _print_report(trajectory.context_pack)

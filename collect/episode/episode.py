@@ -13,6 +13,7 @@ observations and the unlocking of tools. Who answers and what is journaled is up
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -133,7 +134,8 @@ class Episode:
         self.steps: list[Step] = []
         self.usage = Usage()
         self.stop: StopReason | None = None
-        self.reward = 0.0
+        self.reward: float | None = 0.0
+        """The reward of the last call; None if there is none, for a reason outside the patch."""
         self.verdict: Verdict | None = None
         """The verdict on what was submitted, if there is any."""
         self.context_pack: ContextPack | None = None
@@ -295,11 +297,11 @@ class Episode:
         _, reward, _, _, info = self._perform(self._outer, call)
         self._used[call.name] += 1
         self.stop = info["stop"]
-        self.reward = float(reward)
+        self.reward = _measured(float(reward))
         self.verdict = info.get("verdict")
         pack = info.get("context_pack")
         self.context_pack = None if pack is None else self._by_turn(pack)
-        return info["observation"], self.reward
+        return info["observation"], float(reward)
 
     def _by_turn(self, pack: ContextPack) -> ContextPack:
         """The pack whose findings name turns as their steps; the environment, which knows no turns, counts calls."""
@@ -346,7 +348,7 @@ class Episode:
             completion=completion,
             observations=observations,
             elided=self._elided,
-            reward=reward,
+            reward=_measured(reward),
             started_at=self._asked - self._started,
             duration_s=time.monotonic() - self._asked,
         )
@@ -364,6 +366,10 @@ class Episode:
         if limits.wall_s is not None and time.monotonic() - self._started >= limits.wall_s:
             return StopReason.WALL_LIMIT
         return None
+
+
+def _measured(reward: float) -> float | None:
+    return None if math.isnan(reward) else reward
 
 
 def _was_made(call: ToolCall, observation: Observation, step: Step | None) -> bool:

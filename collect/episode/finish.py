@@ -72,7 +72,8 @@ def _grade(episode: Episode) -> Grade | None:
     if verdict is None:
         return Grade(episode.task.id, "empty")
     grade = grade_of(episode.task, verdict)
-    return dataclasses.replace(grade, outcome="unresolved") if verdict.run.result.timed_out else grade
+    is_late = verdict.run.result.timed_out and not verdict.unusable
+    return dataclasses.replace(grade, outcome="unresolved") if is_late else grade
 
 
 def _can_edit(episode: Episode) -> bool:

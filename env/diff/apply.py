@@ -19,7 +19,7 @@ from pathlib import Path
 from unidiff.patch import Hunk
 
 from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
-from gumshoe.errors import TaskError
+from gumshoe.errors import PatchError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult
 from gumshoe.storage import write_atomic
@@ -184,7 +184,7 @@ def apply_to_sandbox(sandbox: Sandbox, patch: str, task_id: str, clean: str) -> 
         clean: name of the snapshot that the workspace is at now; every attempt begins there.
 
     Raises:
-        TaskError: it does not apply; the message names the task. The workspace is then in no particular state.
+        PatchError: it does not apply; the message names the task. The workspace is then in no particular state.
     """
     if not patch.strip():
         return
@@ -199,7 +199,7 @@ def apply_to_sandbox(sandbox: Sandbox, patch: str, task_id: str, clean: str) -> 
         last = _attempt(sandbox, attempt, patch)
     if last.exit_code != 0 and _attempt(sandbox, APPLIED_ALREADY, patch).exit_code != 0:
         sandbox.restore(clean)
-        raise TaskError(f"task {task_id}: {_why(sandbox, patch, last)}")
+        raise PatchError(f"task {task_id}: {_why(sandbox, patch, last)}")
 
 
 def patched_texts(sandbox: Sandbox, patch: str) -> dict[str, str | None]:
@@ -221,7 +221,7 @@ def _apply_exactly(sandbox: Sandbox, patch: str, task_id: str) -> None:
     try:
         write_texts(sandbox, patched_texts(sandbox, patch))
     except (TaskError, PermissionError, NotADirectoryError, IsADirectoryError) as error:
-        raise TaskError(f"task {task_id}: {error}") from None
+        raise PatchError(f"task {task_id}: {error}") from None
 
 
 def _attempt(sandbox: Sandbox, argv: tuple[str, ...], patch: str) -> ExecResult:

@@ -16,6 +16,7 @@ from gumshoe.env.verifier.variants import TestDefinition, Variants
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
 __all__ = [
+    "NO_TESTS",
     "UNPROVEN",
     "NamedOutcomes",
     "Sign",
@@ -50,7 +51,7 @@ class Verdict:
         unverifiable: lines of the patch with which it could find out how it is tested (see `unverifiable_lines`).
         withheld: because of these lines, nothing is said about a patch that would else be resolved.
         unvaried: tests that could not be made to fail, so that only their passing was seen.
-        unusable: the tests were not run, since the task is broken or the patch does not apply.
+        unusable: no verdict could be reached, for a reason outside the patch.
     """
 
     run: TestRun

@@ -145,7 +145,7 @@ class TaskRepository:
             expected: names the tests that decide.
 
         Raises:
-            TaskError: the patch does not apply.
+            PatchError: the patch does not apply.
         """
         if not patch.strip():
             return Applied()

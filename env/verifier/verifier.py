@@ -25,11 +25,11 @@ from gumshoe.env.tasks.r2egym import grading_r2egym
 from gumshoe.env.tasks.swebench import grading_swebench
 from gumshoe.env.tasks.swesmith import grading_swesmith
 from gumshoe.env.verifier.gate import unverifiable_lines
-from gumshoe.env.verifier.judge import UNPROVEN, Verdict, judge, judge_variants, known_tests
+from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
 from gumshoe.env.verifier.variants import Variants, add_examples
-from gumshoe.errors import SandboxError
+from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
 __all__ = ["Verifier", "VerifierAhead", "verified_task", "verify"]
@@ -77,10 +77,28 @@ class Verifier:
     def verify(self, patch: str) -> Verdict:
         """The verdict on a patch; an empty one leaves the repository as it is.
 
+        What proves nothing of the gold patch either proves nothing of this one: the verdict is then `unusable`.
+
         Raises:
-            TaskError: the patch does not apply.
+            PatchError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
+        verdict = self._verify(patch)
+        if verdict.problems and not verdict.forged and self._is_broken(verdict):
+            return dataclasses.replace(verdict, unusable=True)
+        return verdict
+
+    def _is_broken(self, verdict: Verdict) -> bool:
+        """Whether it is the task that keeps a verdict from being reached."""
+        gold = self._oracle.gold_patch
+        if NO_TESTS in verdict.problems or not gold:
+            return NO_TESTS in verdict.problems
+        try:
+            return bool(self._verify(gold).problems)
+        except TaskError:
+            return True
+
+    def _verify(self, patch: str) -> Verdict:
         self.prepare()
         assert self._variants is not None
         variants, self._variants = self._variants, None

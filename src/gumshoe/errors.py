@@ -5,6 +5,7 @@
     └── GumshoeError           ends the rollout or the command; never an observation
         ├── ConfigError        a config file, an override or a command line is wrong (exit code 2)
         ├── TaskError          a task, its repository or its image is wrong (exit code 2)
+        │   └── PatchError     a patch that is to be judged does not apply
         ├── DatasetError       a dataset or a run folder is wrong (exit code 2)
         ├── SandboxError       the sandbox broke, or could not be started (exit code 2)
         │   ├── SandboxClosed  it was used after it had been closed
@@ -26,6 +27,7 @@ __all__ = [
     "ContextOverflow",
     "DatasetError",
     "GumshoeError",
+    "PatchError",
     "PolicyError",
     "SandboxClosed",
     "SandboxError",
@@ -70,6 +72,10 @@ class TaskError(GumshoeError):
     """A task, its repository or its image is wrong; the message names the task."""
 
     exit_code = 2
+
+
+class PatchError(TaskError):
+    """A patch does not apply to the repository of its task."""
 
 
 class DatasetError(GumshoeError):

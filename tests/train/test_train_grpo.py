@@ -62,8 +62,15 @@ def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: P
 
 def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="the sandbox is gone"):
-        train_grpo(config(caller, tmp_path / "run"), CountedArena({"fails": True}))
+        train_grpo(config(caller, tmp_path / "run"), CountedArena({"fails": range(4)}))
     assert not (tmp_path / "run" / "model").exists()
+
+
+def test_an_episode_whose_sandbox_breaks_has_no_scores(caller: Path) -> None:
+    arena = CountedArena({"fails": [1]})
+    played, _ = rollouts(caller, arena, lambda ids: ([[5]] * len(ids), None))
+    scores = played.play(["0", "1"])["episode_scores"]
+    assert scores == [{"line_f1": 0.0, "format": 0.0}, {"line_f1": None, "format": None}]
 
 
 def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:

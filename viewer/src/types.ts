@@ -125,7 +125,7 @@ export interface Step {
   calls: Call[]
   observations: Observation[]
   elided: number
-  reward: number
+  reward: number | null
   /** What it says that no earlier message contains. */
   unseen: { where: 'rationale' | 'call' | 'report' | 'edit'; kind: 'place' | 'name' | 'number' | 'string'; text: string }[]
   started: number | null

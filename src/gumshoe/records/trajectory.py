@@ -230,7 +230,7 @@ class Step(Record):
     elided: int = Field(
         default=0, ge=0, description="tool messages at positions below it were shown without their text"
     )
-    reward: float = 0.0
+    reward: float | None = Field(default=0.0, description="None if no verdict could be reached")
     started_at: float = Field(default=0.0, ge=0, description="seconds since the episode began")
     duration_s: float = Field(default=0.0, ge=0)
 

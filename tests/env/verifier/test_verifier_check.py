@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.agent import make_agent
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.finish import finished_trajectory
+from gumshoe.collect.episode.spec import EpisodeSpec
+from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.env import DebugEnv
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.env.verifier import grade_of
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
-from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun
+from gumshoe.records import Completion, ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, ToolCall
 from support.folder_tasks import PYTEST, folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS
 
@@ -54,6 +63,35 @@ def a_task(
 
 def problems(pair: tuple[Task, Oracle]) -> str:
     return "; ".join(check_task(*pair, WARM).problems)
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "timeout_s", "code", "reward"),
+    [
+        (("no-such-program",), 60, CLEAN, None),
+        ((*PYTEST, "--no-such-option"), 60, CLEAN, None),
+        (("python", "-c", "import time; time.sleep(60)"), 2, CLEAN, None),
+        (PYTEST, 60, "import os\nos._exit(0)\n", 0.0),
+        (PYTEST, 10, "while True:\n    pass\n", 0.0),
+    ],
+    ids=["no program", "wrong option", "time too short", "ends the process", "never ends"],
+)
+def test_what_a_gold_patch_could_not_pass_is_no_reward(
+    project: Path, entrypoint: tuple[str, ...], timeout_s: float, code: str, reward: float | None
+) -> None:
+    task, oracle = a_task(project, entrypoint=entrypoint, timeout_s=timeout_s)
+    env = DebugEnv(task, oracle=oracle, tools=("rewrite", "submit"), sandbox=WARM, trusted=True)
+    calls = [ToolCall(id="1", name="rewrite", arguments={"path": "calc.py", "code": code})]
+    calls.append(ToolCall(id="2", name="submit", arguments={}))
+    policy = ScriptedPolicy([Completion(text="", tool_calls=(call,)) for call in calls])
+    with closing(Episode(EpisodeSpec(task, oracle), make_agent(AgentConfig()), environment=env)) as episode:
+        while (request := episode.next_request()) is not None:
+            episode.accept(policy.complete(request.messages, request.tools))
+        found = finished_trajectory(episode, policy)
+    assert (episode.reward, found.steps[-1].reward, found.resolved) == (reward, reward, reward)
+    verdict = env.verdict
+    assert verdict is not None
+    assert (grade_of(task, verdict).outcome == "error") == (reward is None or verdict.run.result.timed_out)
 
 
 def test_without_named_tests_the_exit_code_decides(project: Path) -> None:

@@ -48,7 +48,7 @@ class Counted:
             self.messages.append({"role": "user", "content": "You called no tool." + " Cut off." * cut_off})
         self.turns.append(text)
 
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> dict[str, float | None]:
         called = ["<tool_call>" in text for text in self.turns]
         return {"line_f1": sum(called) / 2, "format": float(any(called))}
 
@@ -61,14 +61,14 @@ class CountedArena:
     scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
-        self.fails = bool(live.get("fails"))
+        self.fails = live.get("fails", ())
         self.made: list[Counted] = []
 
     def opening(self, task: str) -> list[dict[str, Any]]:
         return conversation(int(task))[:2]
 
     def episode(self, task: str) -> Counted:
-        self.made.append(Counted(task, self.fails))
+        self.made.append(Counted(task, len(self.made) in self.fails))
         return self.made[-1]
 
 
