@@ -175,8 +175,8 @@ class Workspace:
             sandbox.prepare_support()
         wanted = plugins or {}
         entrypoint = self.entrypoint
-        if ignores_path(entrypoint):
-            words = python_words(entrypoint)
+        words = python_words(entrypoint)
+        if ignores_path(entrypoint) or (words and entrypoint[words : words + 2] == ("-m", "unittest")):
             recorder = our_program(sandbox.support, "runs.unittest_runs")
             entrypoint = (*entrypoint[:words], *recorder, "--", *entrypoint[words:])
         result = sandbox.run(

@@ -1,4 +1,4 @@
-"""Published rows: read from a file or a hub, checked column by column, and what their images have in common.
+"""Published rows: read from files or a hub, checked column by column, and what their images have in common.
 
 The images of SWE-bench and of the sets that follow it hold the repository in /testbed, with its environment.
 """
@@ -12,11 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from gumshoe.config import parse_yaml
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.tasks.taskset import OnError, load_entries
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from gumshoe.storage import parse_json, read_json, read_jsonl
+from gumshoe.storage import parse_json, read_bounded, read_json, read_jsonl
 
 __all__ = [
     "ACTIVATE",
@@ -36,6 +37,14 @@ __all__ = [
 
 Row = Mapping[str, Any]
 
+FILES = {
+    "patch": "gold.patch",
+    "test_patch": "test.patch",
+    "eval_script": "eval.sh",
+    "problem_statement": "problem_statement.md",
+}
+"""The columns that a task repository keeps in files of their own."""
+MAX_BYTES = 64 << 20
 ROOT = "/testbed"
 # The environment `testbed` where there is one, else what conda activates by itself, else what the image sets.
 ACTIVATE = """\
@@ -47,12 +56,20 @@ fi
 
 
 def read_rows(path: str | Path, split: str = "test") -> list[Row]:
-    """The rows of a file, or of split `split` of the hub's dataset of that name. Raises TaskError."""
+    """The rows of a file, or of split `split` of a task repository of SWE-bench 5 or of the hub's dataset of that name.
+
+    Raises TaskError.
+    """
     file = Path(path)
     if file.is_file():
         return list(_checked(_from_file(file), file))
+    if (file / "sweb.yaml").is_file():
+        return _from_task_repository(file, split)
     if file.exists():
-        raise TaskError(f"{path} is a folder: give a .jsonl, .json or .parquet file, or the name of a dataset")
+        raise TaskError(
+            f"{path} is a folder without sweb.yaml: give a .jsonl, .json or .parquet file, a task repository, or the "
+            "name of a dataset"
+        )
     if file.suffix in {".jsonl", ".json", ".parquet"}:
         raise TaskError(f"no file {path}")
     return _from_hub(str(path), split)
@@ -77,6 +94,30 @@ def _checked(rows: Iterable[Any], file: Path) -> Iterator[Row]:
         if not isinstance(row, dict):
             raise TaskError(f"{file}: row {number} is not a mapping of columns to values")
         yield row
+
+
+def _from_task_repository(folder: Path, split: str) -> list[Row]:
+    """A row for each folder in `tasks`, whose files are columns; one that cannot be read lacks them."""
+    places = sorted(file.parent for file in folder.glob("tasks/*/task.yaml"))
+    rows = [{"instance_id": place.name, "split": split, **_columns(place)} for place in places]
+    chosen = [row for row in rows if row["split"] == split]
+    if not chosen:
+        splits = ", ".join(sorted({str(row["split"]) for row in rows})) or "none"
+        raise TaskError(f"{folder} has no task of the split {split}; it has {splits}")
+    return chosen
+
+
+def _columns(place: Path) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name, parse in (("task.yaml", parse_yaml), ("tests.json", parse_json)):
+        with suppress(TaskError, ValueError):
+            facts = parse(read_bounded(place / name, MAX_BYTES, error=TaskError).decode())
+            columns |= facts if isinstance(facts, dict) else {}
+    for column, name in FILES.items():
+        with suppress(TaskError):
+            data = read_bounded(place / name, MAX_BYTES, error=TaskError)
+            columns[column] = data.decode("utf-8", "surrogateescape")
+    return columns
 
 
 def _from_hub(name: str, split: str) -> list[Row]:

@@ -9,6 +9,7 @@ such a name stands for all tests that share it.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from gumshoe.env.tasks.rows import (
 from gumshoe.env.tasks.taskset import OnError, named, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.tools.runs.interpreters import is_pytest
 
 __all__ = ["grading_swebench", "image_of", "load_swebench"]
 
@@ -47,18 +49,21 @@ SYMPY = ("bin/test", "-C", "--verbose")
 TIMEOUT_S = 1800.0
 IMAGES = ("image", "docker_image", "image_name")
 """The columns that name the image, in SWE-bench 5 and in the sets that follow it."""
+LANGUAGES = ("language", "repo_language")
 COMMAND = "test_command"
 """The tag that holds the row's own test command."""
+SCRIPTED = re.compile(r"^: '>>>>> Start Test Output'\n(.*)\n: '>>>>> End Test Output'$", re.MULTILINE)
+"""The command, if it is one, in the evaluation script of the harness."""
 
 
 def load_swebench(
     path: str | Path = "lite", split: str = "test", regime: str = "issue", *, on_error: OnError = refuse
 ) -> list[tuple[Task, Oracle]]:
-    """The instances in a .jsonl, .json or .parquet file, or of a dataset on the hub, in their order.
+    """The instances in a .jsonl, .json or .parquet file, a task repository, or a dataset on the hub, in their order.
 
     Args:
-        path: a file, the name of a dataset, or one of `lite`, `verified` and `full`.
-        split: split of the dataset, where it is one.
+        path: a file, a folder with sweb.yaml, the name of a dataset, or one of `lite`, `verified` and `full`.
+        split: split of the task repository or the dataset.
         regime: `issue` or `debug`.
         on_error: may take the error of a single row.
 
@@ -84,10 +89,13 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     where = row_name(row, number)
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     test_patch: str = row["test_patch"]
+    for language in (row[column] for column in LANGUAGES if row.get(column)):
+        if str(language).lower() != "python":
+            raise TaskError(f"{where}: it is a task in {language}, and only Python can be debugged")
     with named(where):
         files = test_files(test_patch)
         parse_patch(row["patch"])
-    command = _own_command(row, where)
+    command = _own_command(row, where) or _scripted_command(row, test_files(test_patch))
     task = Task(
         id=row["instance_id"],
         source="swebench",
@@ -130,6 +138,16 @@ def _own_command(row: Row, where: str) -> list[str]:
     if len(commands) > 1 or not all(isinstance(each, str) for each in commands):
         raise TaskError(f"{where}: its test command is not one command")
     return shlex.split(commands[0]) if commands else []
+
+
+def _scripted_command(row: Row, files: Sequence[str]) -> list[str]:
+    """How the row's evaluation script runs pytest, without the files; an empty list if it does not."""
+    found = SCRIPTED.search(row.get("eval_script") or "")
+    try:
+        words = shlex.split(found[1]) if found else []
+    except ValueError:
+        return []
+    return [word for word in words if word not in files] if words and is_pytest(words) else []
 
 
 def _test_command(repo: str, files: Sequence[str], own: Sequence[str] | None) -> tuple[str, ...]:

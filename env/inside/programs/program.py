@@ -11,12 +11,18 @@ import shutil
 import signal
 import sys
 import threading
+import time
 import traceback
 import types
+
+from .runner_hooks import has_run_tests
 
 STARTER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
 """The script that starts the programs of this package."""
 _open = io.open
+ENDING_S = 2.0
+_WAITING = ("_shutdown", "_python_exit")
+"""The functions in which a process waits at its end for the threads that are left."""
 _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
 
@@ -48,8 +54,16 @@ def run_program(arguments, debugger, as_given=False):
     """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
 
     An exception that nothing catches is shown to the debugger before it ends the program. Unless the program is to run
-    as given, pytest gets options that keep its plugins out of the debugger's way.
+    as given, pytest gets options that keep its plugins out of the debugger's way. Threads that are left do not keep a
+    runner of tests from ending.
     """
+    code = _run(arguments, debugger, as_given)
+    if debugger is NullObserver and has_run_tests():
+        end_despite_threads(code)
+    return code
+
+
+def _run(arguments, debugger, as_given):
     if not as_given and is_pytest(arguments):
         arguments = [*arguments, *_pytest_options()]
     main_module = types.ModuleType("__main__")
@@ -197,6 +211,33 @@ def wait_for_threads(limit_s=None, is_busy=lambda: False):
             while thread.is_alive() and (limit_s is None or waited < limit_s):
                 thread.join(0.1)
                 waited = 0.0 if is_busy() else waited + 0.1
+
+
+def end_despite_threads(exit_code):
+    """Has the process end with this code, and with a note, if threads that do not end keep it waiting for ENDING_S."""
+    left = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
+    if left:
+        watch = threading.Thread(target=_watch_end, args=(threading.get_ident(), exit_code, left))
+        watch.daemon = True
+        watch.start()
+
+
+def _watch_end(thread, exit_code, left):
+    waited = 0.0
+    while waited < ENDING_S:
+        time.sleep(0.1)
+        waited = waited + 0.1 if _is_waiting(vars(sys)["_current_frames"]().get(thread)) else 0.0
+    names = ", ".join(each.name for each in left if each.is_alive())
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        os.write(2, "\nthreads left running: {}\n".format(names).encode("utf-8", "replace"))
+    os._exit(exit_code)
+
+
+def _is_waiting(frame):
+    while frame is not None and frame.f_code.co_name not in _WAITING:
+        frame = frame.f_back
+    return frame is not None
 
 
 def release_children(debugger):

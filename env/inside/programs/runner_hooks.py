@@ -112,6 +112,14 @@ def observe(observer):
     after_import("unittest.case", lambda module: tell_of_reports(module, UNITTEST_REPORTS, observer))
 
 
+_run_tests = set()
+
+
+def has_run_tests():
+    """Whether a listener was told of a test that unittest or sympy's runner ran."""
+    return bool(_run_tests)
+
+
 def listen(listener):
     """Has unittest and sympy's runner tell a listener of their tests."""
     after_import("unittest.result", lambda module: _wrap_unittest(module.TestResult, listener))
@@ -206,9 +214,11 @@ def _call_after(owner, name, function):
 
 def _name_of(case):
     try:
-        return str(case.id())
+        name = str(case.id())
     except Exception:  # a test's own code may raise anything
-        return type(case).__name__
+        name = type(case).__name__
+    _run_tests.add(name)
+    return name
 
 
 def _path_of(filename):

@@ -15,17 +15,15 @@ Other plugins are registered by those who need them: `observe_pytest` has pytest
 `Collected` hands over what was collected in the place of running it.
 """
 
-import contextlib
 import json
 import os
 import re
 import sys
-import threading
-import time
 import traceback
 
 import pytest
 
+from ..programs.program import end_despite_threads
 from ..programs.project import project_frames
 from ..programs.runner_hooks import UNITTEST_REPORTS, tell_of_reports
 
@@ -37,9 +35,8 @@ _BADNESS = {"passed": 0, "error": 2, "failed": 3}
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 _IN_PROCESS = {"dist": "no", "tx": [], "numprocesses": 0, "forked": False}
 """Options of pytest-xdist and pytest-forked with which tests run in the process that watches them."""
-ENDING_S = 2.0
-_WAITING = ("_shutdown", "_python_exit")
-"""The functions in which a process waits at its end for the threads that are left."""
+# Tests may replace these.
+_dumps, _open, _write, _close = json.dumps, os.open, os.write, os.close
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
 plugin = None
@@ -123,12 +120,12 @@ class Outcomes:
         self._append([facts])
 
     def _append(self, lines):
-        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        text = "".join(_dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        descriptor = _open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, text.encode("utf-8", "replace"))  # half a surrogate pair: "?"
+            _write(descriptor, text.encode("utf-8", "replace"))  # half a surrogate pair: "?"
         finally:
-            os.close(descriptor)
+            _close(descriptor)
 
     def _describe(self, excinfo, report):
         error, frames = excinfo.value, project_frames(excinfo.tb, self.root)
@@ -221,33 +218,6 @@ def _short(text):
     return "\n".join(lines)[:MESSAGE_LIMIT]
 
 
-def end_despite_threads(exit_code):
-    """Has the process end with this code, and with a note, if threads that do not end keep it waiting for ENDING_S."""
-    left = [each for each in threading.enumerate() if not each.daemon and each is not threading.current_thread()]
-    if left:
-        watch = threading.Thread(target=_watch_end, args=(threading.get_ident(), exit_code, left))
-        watch.daemon = True
-        watch.start()
-
-
-def _watch_end(thread, exit_code, left):
-    waited = 0.0
-    while waited < ENDING_S:
-        time.sleep(0.1)
-        waited = waited + 0.1 if _is_waiting(vars(sys)["_current_frames"]().get(thread)) else 0.0
-    names = ", ".join(each.name for each in left if each.is_alive())
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        os.write(2, "\nthreads left running: {}\n".format(names).encode("utf-8", "replace"))
-    os._exit(exit_code)
-
-
-def _is_waiting(frame):
-    while frame is not None and frame.f_code.co_name not in _WAITING:
-        frame = frame.f_back
-    return frame is not None
-
-
 class _PytestHooks:
     """A pytest plugin that tells an observer."""
 
@@ -259,10 +229,10 @@ class _PytestHooks:
     def pytest_runtest_protocol(self, item, nextitem):
         """Around a whole test."""
         self.observer.begin(item.nodeid)
-        try:
-            yield
-        finally:
-            self.observer.end(item.nodeid)
+        ended = yield
+        if ended.excinfo is not None:  # pytest.exit and Ctrl-C leave a test without its report
+            self.observer.add(item.nodeid, "error")
+        self.observer.end(item.nodeid)
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item):
@@ -344,6 +314,8 @@ def pytest_configure(config):
     for name, value in _IN_PROCESS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
+    # What ran before does not decide what runs.
+    config.option.lf = False
     path = os.environ.get("GUMSHOE_OUTCOMES")
     if not path:
         return

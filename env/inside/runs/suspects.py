@@ -32,6 +32,9 @@ from ..programs.project import holds_tests, project_path
 from ..programs.runner_hooks import Observer, observe
 from .lines import make_follower
 
+# Tests may replace these.
+_open, _dumps, _sleep, _time = open, json.dumps, time.sleep, time.time
+
 _current_frames = vars(sys)["_current_frames"]
 WRITE_EVERY_S = 1.0
 LONG_TEST_S = 3.0
@@ -49,7 +52,7 @@ class SpectrumObserver(Observer):
         self._distances = {}
         self._tests = {"failed": 0, "passed": 0}
         self._error = None
-        self._written = time.time()
+        self._written = _time()
         self._began = None
         self._main = _thread.get_ident()
         self._watched = False
@@ -67,7 +70,7 @@ class SpectrumObserver(Observer):
             self._main = _thread.get_ident()
             _thread.start_new_thread(self._watch, ())  # Not in the thread list that tests may look at.
         self._error = None
-        self._began = time.time()
+        self._began = _time()
         self._follower.start()
 
     def run(self):
@@ -98,7 +101,7 @@ class SpectrumObserver(Observer):
             if failed:
                 self._measure(self._distances, _codes_of(getattr(error, "__traceback__", None)))
             self._follower.clear()
-        if time.time() - self._written >= WRITE_EVERY_S:
+        if _time() - self._written >= WRITE_EVERY_S:
             self.finish()
 
     @staticmethod
@@ -119,10 +122,10 @@ class SpectrumObserver(Observer):
     def _watch(self):
         """Writes what a long-running test has done so far; it may never end."""
         while True:
-            time.sleep(WRITE_EVERY_S)
+            _sleep(WRITE_EVERY_S)
             with _Held(self._lock):
                 began = self._began
-                if began is not None and time.time() - began >= LONG_TEST_S:
+                if began is not None and _time() - began >= LONG_TEST_S:
                     self._write_running()
 
     def _write_running(self):
@@ -141,10 +144,10 @@ class SpectrumObserver(Observer):
         for (path, line), distance in measured.items():
             distances.setdefault(path, {})[line] = distance
         beside = "{}.{}".format(self._path, os.getpid())
-        with open(beside, "w") as file:
-            json.dump(dict(tests, lines=lines, distances=distances), file)
+        with _open(beside, "w") as file:
+            file.write(_dumps(dict(tests, lines=lines, distances=distances)))
         os.replace(beside, self._path)
-        self._written = time.time()
+        self._written = _time()
 
 
 class _Held:

@@ -35,6 +35,9 @@ from .call import PLAIN, Call, Describer, describe_error, variables_of
 from .forks import start_fork
 from .watching import END_OF_ITERATION, watch_function
 
+# Tests may replace these.
+_open, _write, _close, _dumps = os.open, os.write, os.close, json.dumps
+
 _getpid = os.getpid
 GRACE_S = 1.0
 TIMED_OUT = 124
@@ -157,14 +160,14 @@ class CallRecorder(Observer):
     def _append(self, data):
         if _getpid() != self._process:
             return  # in a process that the tests have forked
-        descriptor = os.open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        descriptor = _open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            left = json.dumps(data).encode("ascii") + b"\n"
+            left = _dumps(data).encode("ascii") + b"\n"
             self._written += len(left)
             while left:
-                left = left[os.write(descriptor, left) :]
+                left = left[_write(descriptor, left) :]
         finally:
-            os.close(descriptor)
+            _close(descriptor)
 
     # - what the function does
 

@@ -13,12 +13,16 @@ from ..programs.program import NullObserver, run_program
 from ..programs.project import project_frames
 from ..programs.runner_hooks import FAILED, Listener, after_import, listen
 
+# Tests may replace these.
+_open, _dumps = open, json.dumps
+
 
 class _Writer(Listener):
     """Appends a JSON line for each outcome, `{"id", "outcome", "message", "title", "frames"}`, to a file."""
 
     def __init__(self, path):
         self._path = path
+        self._root = os.getcwd()
         self._failures = {}
         self._running = set()
 
@@ -37,7 +41,7 @@ class _Writer(Listener):
         message, frames = "", []
         if error is not None:
             message = "".join(traceback.format_exception_only(error[0], error[1])).strip()[:700]
-            frames = project_frames(error[2], os.getcwd())
+            frames = project_frames(error[2], self._root)
         if outcome in FAILED:  # The first failure counts: after one in a subtest, the test goes on.
             message, frames = self._failures.setdefault(test, (message, frames))
         title = getattr(case, "shortDescription", str)() or ""
@@ -45,8 +49,8 @@ class _Writer(Listener):
         self._write({"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames})
 
     def _write(self, facts):
-        with open(self._path, "ab") as file:
-            file.write(json.dumps(facts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        with _open(self._path, "ab") as file:
+            file.write(_dumps(facts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
 def write_outcomes(path):

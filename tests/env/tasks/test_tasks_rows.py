@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+import yaml
+from swebench.task.repo import load_task_repo
 
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
@@ -65,6 +67,15 @@ FIVE: dict[str, Any] = {
     "eval_type": "pass_and_fail",
     "eval_script": "#!/bin/bash\n",
 }
+
+
+SCRIPT = """\
+#!/bin/bash
+git checkout abc tests/test_new.py
+: '>>>>> Start Test Output'
+pytest -rA --tb=no tests/test_new.py
+: '>>>>> End Test Output'
+"""
 
 
 def written(folder: Path, *rows: dict[str, Any], name: str = "rows.jsonl") -> Path:
@@ -124,6 +135,7 @@ def test_without_a_statement_the_failing_tests_are_told(tmp_path: Path) -> None:
         ("swebench", CLASSIC, {"PASS_TO_PASS": "[1]"}, "column PASS_TO_PASS is not a list of test ids"),
         ("swebench", CLASSIC, {"image": 3}, "entry 1 is not a task: image: Input should be a valid string"),
         ("swebench", CLASSIC, {"instance_id": ""}, "entry 1 is not a task: id: "),
+        ("swebench", CLASSIC, {"repo_language": "Go"}, "task Owner__calc-7: it is a task in Go"),
     ],
 )
 def test_a_row_that_is_not_in_order_names_its_task_and_the_others_go_on(
@@ -222,6 +234,36 @@ def test_both_schemas_are_read_from_any_kind_of_file(
     assert (task.workspace.image, task.workspace.workdir) == (image, "/testbed")
     assert oracle.fail_to_pass == ("tests/test_new.py::test_it",)
     assert gold_lines(oracle.gold_patch) == {"calc.py": {2}}
+
+
+def task_repository(folder: Path, **changes: Any) -> Path:
+    row = {**FIVE, "split": "test", "eval_script": SCRIPT, **changes}
+    place = folder / "tasks" / row["instance_id"]
+    place.mkdir(parents=True)
+    (folder / "sweb.yaml").write_text("datasets: [owner/set]\nsplits: [test]\n")
+    files = {"patch": "gold.patch", "test_patch": "test.patch", "eval_script": "eval.sh"}
+    for column, name in {**files, "problem_statement": "problem_statement.md"}.items():
+        (place / name).write_text(row.pop(column))
+    tests = {column: row.pop(column) for column in ("FAIL_TO_PASS", "PASS_TO_PASS")}
+    (place / "tests.json").write_text(json.dumps(tests))
+    (place / "task.yaml").write_text(yaml.safe_dump(row))
+    return place
+
+
+def test_a_task_repository_is_read_as_the_harness_reads_it(tmp_path: Path) -> None:
+    place = task_repository(tmp_path)
+    task_repository(tmp_path, instance_id="old-1", split="deprecated")
+    ((task, oracle),) = load_tasks(f"swebench:{tmp_path}", regime="debug")
+    assert task.workspace.image == "local/calc:7"
+    assert task.entrypoint == ("pytest", "-rA", "--tb=no", "tests/test_new.py")
+    assert verified_task(task, oracle).entrypoint == task.entrypoint
+    row, _ = sorted(load_task_repo(tmp_path), key=lambda each: each["split"], reverse=True)
+    assert load_tasks("swebench", path=written(tmp_path, row), regime="debug") == [(task, oracle)]
+    with pytest.raises(TaskError, match="no task of the split dev; it has deprecated, test"):
+        load_tasks("swebench", path=tmp_path, split="dev")
+    (place / "tests.json").write_text("{")
+    with pytest.raises(TaskError, match="task Owner__calc-7: column FAIL_TO_PASS is missing"):
+        load_tasks("swebench", path=tmp_path)
 
 
 def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -> None:

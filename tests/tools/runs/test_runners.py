@@ -1,4 +1,4 @@
-"""All tools of a session on projects whose tests are run as those of Django and sympy are, and by tox."""
+"""All tools of a session on projects whose tests are run as those of Django and sympy are, by tox, and with plugins."""
 
 from __future__ import annotations
 
@@ -17,14 +17,46 @@ from support.tools.tool_bench import Bench
 pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
+IMPORTS = "import builtins, doctest, json, os, time\n"
+FAILING = ("test_shop.py::test_total", "test_shop.py::test_none")
 NAMES = {
     "django": "prices.tests.Prices.{}",
     "sympy": "sympy/core/tests/test_shop.py::{}",
     "tox": "test_shop.py::{}",
     "isolated": "test_shop.py::{}",
     "module": "__main__.Prices.{}",
+    "unittest": "prices.Prices.{}",
 }
+PLUGINS = {
+    "xdist": ("addopts = -n 2 --dist loadfile", ""),
+    "forked": ("addopts = --forked", ""),
+    "timeout": ("timeout = 30\ntimeout_method = thread", ""),
+    "cov": ("addopts = --cov=shop --cov-fail-under=100", ""),
+    "randomly": ("", ""),
+    "rerunfailures": ("addopts = --reruns 1", ""),
+    "asyncio": ("asyncio_mode = auto", ""),
+    "no plugin, only the last failed": ("addopts = --lf --stepwise", ""),
+    "no plugin, a library replaced": (
+        "",
+        "json.dumps = os.open = os.write = builtins.open = time.time = time.sleep = None",
+    ),
+    "no plugin, another folder": ("", "os.chdir('/')"),
+    "no plugin, a forked child that goes on": ("", "os.fork()"),
+    "no plugin, doctest": ("", "doctest.run_docstring_examples('>>> 1', {})"),
+}
+"""What is in pytest.ini, and what the first test does before it fails."""
 TOX = "[tox]\nno_package = true\nenv_list = py\n[testenv]\ncommands =\n  python -V\n  pytest -q {posargs}\n"
+
+
+def _with_plugin(name: str) -> Any:
+    options, first = PLUGINS[name]
+    tests = SYMPY_TESTS.replace("def test_total():\n", f"def test_total():\n    {first or 'pass'}\n", 1)
+    if name == "asyncio":
+        tests = tests.replace("def test_total", "async def test_total")
+    files = {"pytest.ini": f"[pytest]\n{options}\n", "test_shop.py": f"{IMPORTS}{tests}"}
+    return files, ("python", "-m", "pytest", "-q"), FAILING, ("test_shop.py::test_same",)
+
+
 PROJECTS: dict[str, Any] = {
     **RUNNERS,
     "tox": (
@@ -45,6 +77,13 @@ PROJECTS: dict[str, Any] = {
         ("__main__.Prices.test_total", "__main__.Prices.test_none"),
         ("__main__.Prices.test_same",),
     ),
+    "unittest": (
+        {"prices.py": f"import threading\nthreading.Thread(target=threading.Event().wait).start()\n{DJANGO_TESTS}"},
+        ("python", "-m", "unittest", "-v", "prices"),
+        ("prices.Prices.test_total", "prices.Prices.test_none"),
+        ("prices.Prices.test_same",),
+    ),
+    **{name: _with_plugin(name) for name in PLUGINS},
 }
 REPRODUCTION = "from shop import total\n\n\ndef test_it():\n    assert total([4]) == 4\n"
 WRONG = REPRODUCTION.replace("== 4", "== 5")
@@ -69,7 +108,8 @@ def opened(tmp_path: Path) -> Any:
         )
         gold = make_patch({"shop.py": (BUGGY, CLEAN)})
         oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
-        more = ("tox", "tox-current-env") if name == "tox" else ()
+        plugin = (f"pytest-{name}",) if name in PLUGINS and " " not in name else ()
+        more = ("tox", "tox-current-env") if name == "tox" else plugin
         sandbox = SandboxConfig(kind="bubblewrap", packages=("pytest", *more))
         envs.append(DebugEnv(task, oracle=oracle, tools=TOOLS, sandbox=sandbox, trusted=True))
         envs[-1].reset(seed=0)
@@ -82,11 +122,15 @@ def opened(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
-    bench, failing = opened(name), sorted(NAMES[name].format(test) for test in ("test_total", "test_none"))
+    bench, failing = (
+        opened(name),
+        sorted(NAMES.get(name, "test_shop.py::{}").format(test) for test in ("test_total", "test_none")),
+    )
     seen = bench.call("eval")
     outcomes: Any = seen.data["outcomes"]
     assert outcomes, seen.text
     assert sorted(each["id"] for each in outcomes if each["outcome"] == "failed") == failing
+    assert seen.duration_s < 50
     assert {each["frames"][0]["function"] for each in outcomes if "frames" in each} == {"test_total", "test_none"}
 
     spectrum = bench.call("suspects")
