@@ -71,9 +71,9 @@ def project_candidates(
 ) -> Iterator[Candidate]:
     """The candidates of several files (path to text). The operators take turns, so that rare ones come early.
 
-    The files are read up front, the mutated texts are made one by one.
+    The files are read up front, the mutated texts are made one by one. Files that cannot be parsed get no bugs.
 
-    Raises ValueError when a file is not Python.
+    Raises ValueError when no file is Python.
     """
     proposals = _proposals(files, sorted(OPERATORS if operators is None else operators))
     rng = random.Random(f"gumshoe.synth {seed}")
@@ -93,11 +93,14 @@ def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
 
 def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Proposal]]:
     sources: dict[str, ParsedFile] = {}
+    broken: list[str] = []
     for path, text in sorted(files.items()):
         try:
             sources[path] = ParsedFile(text)
         except cst.ParserSyntaxError as error:
-            raise ValueError(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}") from None
+            broken.append(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}")
+    if not sources:
+        raise ValueError(broken[0] if broken else "there is no file")
     return {
         name: [
             Proposal(path, source, OPERATORS[name], mutation)

@@ -6,13 +6,13 @@ there a right repair of one half seems to change nothing.
 
 from __future__ import annotations
 
-import ast
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from gumshoe.env.bugs.candidates import Bug, CodePosition
+from gumshoe.env.bugs.operators.source import statements
 from gumshoe.env.bugs.verify import CandidateVerdict
 from gumshoe.env.diff import split_lines
 
@@ -109,7 +109,7 @@ def _merged(clean: str, one: str, other: str) -> str | None:
         done = end
     text = "".join([*result, *lines[done:]])
     try:
-        ast.parse(text)
+        statements(text)
     except (SyntaxError, ValueError):
         return None
     return text

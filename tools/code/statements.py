@@ -66,6 +66,9 @@ def _statements_of_run(path: str, lines: Mapping[int, str], first: int, last: in
     """The statements of consecutive lines. `is_end`: nothing that belongs to them follows."""
     texts = [lines[number] for number in range(first, last + 1)]
     parsed = _parse(texts)
+    if parsed is None and len(texts) > 1:  # perhaps only some lines are in syntax newer than this Python's
+        numbers = range(first, last + 1)
+        return [found for line in numbers for found in _statements_of_run(path, lines, line, line, is_end=False)]
     if parsed is None:
         return [
             Statement(path, number, number, text.strip())

@@ -15,7 +15,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from gumshoe.env.diff import split_lines
 
-__all__ = ["ParsedFile"]
+__all__ = ["ParsedFile", "statements"]
 
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
@@ -41,7 +41,7 @@ class ParsedFile:
 
     def means(self, text: str) -> bool:
         """Whether another text means the same to Python. Raises SyntaxError and ValueError if it is not Python."""
-        mine, others = self._statements, _statements(text)
+        mine, others = self._statements, statements(text)
         # Most of the text is the same to the letter, and comparing trees takes longer than comparing text.
         return len(mine) == len(others) and all(
             part == other or ast.dump(node) == ast.dump(twin)
@@ -49,8 +49,8 @@ class ParsedFile:
         )
 
     @functools.cached_property
-    def _statements(self) -> list[tuple[list[str], ast.stmt]]:
-        return _statements(self.text)
+    def _statements(self) -> list[tuple[list[str], ast.AST]]:
+        return statements(self.text)
 
     def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
         """The node that holds `node`; None for the module."""
@@ -145,10 +145,19 @@ class ParsedFile:
         self._below[node] = (first, len(self.nodes))
 
 
-def _statements(text: str) -> list[tuple[list[str], ast.stmt]]:
-    """The statements of a module, each with the lines that it is in."""
+def statements(text: str) -> list[tuple[list[str], ast.AST]]:
+    """The statements of a module, each with the lines that it is in; the whole text where its syntax is newer than this
+    Python's. Raises SyntaxError and ValueError if it is not Python.
+    """
     lines = split_lines(text)
-    nodes = ast.parse(text).body
+    try:
+        nodes = ast.parse(text).body
+    except SyntaxError:
+        try:
+            cst.parse_module(text)
+        except cst.ParserSyntaxError as error:
+            raise SyntaxError(error.message) from None
+        return [(lines, ast.Constant(text))]
     starts = [min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))]) for node in nodes]
     return [(lines[start - 1 : node.end_lineno], node) for start, node in zip(starts, nodes, strict=True)]
 

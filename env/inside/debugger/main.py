@@ -109,7 +109,8 @@ def main(arguments):
     debugger.serve()
     code = run_program(program, debugger)
     debugger.end_of_main()
-    wait_for_threads(THREADS_S if is_pytest(program) else None, lambda: debugger.state == "stopped")
+    runs_tests = is_pytest(program) or program[:2] == ["-m", "unittest"]
+    wait_for_threads(THREADS_S if runs_tests else None, lambda: debugger.state == "stopped")
     debugger.finish(code)
     return code
 

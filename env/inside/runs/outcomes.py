@@ -33,8 +33,17 @@ MESSAGE_LIMIT = 700
 _ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _BADNESS = {"passed": 0, "error": 2, "failed": 3}
 _NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
-_IN_PROCESS = {"dist": "no", "tx": [], "numprocesses": 0, "forked": False}
-"""Options of pytest-xdist and pytest-forked with which tests run in the process that watches them."""
+_OPTIONS = {
+    # pytest-xdist, pytest-forked: tests run in the process that watches them.
+    "dist": "no",
+    "tx": [],
+    "numprocesses": 0,
+    "forked": False,
+    # All tests run. A run that ends at its first failure does not show what a change breaks.
+    "lf": False,
+    "stepwise": False,
+    "maxfail": 0,
+}
 # Tests may replace these.
 _dumps, _open, _write, _close = json.dumps, os.open, os.write, os.close
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
@@ -311,17 +320,12 @@ def pytest_configure(config):
     """Registers what is wanted, and has all tests run in this process."""
     if plugin is not None:
         config.pluginmanager.register(plugin, "gumshoe_plugin")
-    for name, value in _IN_PROCESS.items():
+    for name, value in _OPTIONS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)
-    # What ran before does not decide what runs.
-    config.option.lf = False
     path = os.environ.get("GUMSHOE_OUTCOMES")
     if not path:
         return
-    # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
-    config.option.maxfail = 0
-    config.option.stepwise = False
     config.pluginmanager.register(Outcomes(path, os.getcwd()), "gumshoe_outcomes_writer")
     only = os.environ.get("GUMSHOE_ONLY")
     if only:

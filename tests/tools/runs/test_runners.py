@@ -31,7 +31,7 @@ PLUGINS = {
     "xdist": ("addopts = -n 2 --dist loadfile", ""),
     "forked": ("addopts = --forked", ""),
     "timeout": ("timeout = 30\ntimeout_method = thread", ""),
-    "cov": ("addopts = --cov=shop --cov-fail-under=100", ""),
+    "cov": ("addopts = --cov=shop --cov-fail-under=1", ""),
     "randomly": ("", ""),
     "rerunfailures": ("addopts = --reruns 1", ""),
     "asyncio": ("asyncio_mode = auto", ""),
@@ -145,12 +145,13 @@ def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
 
     stopped: Any = bench.call("pdb", command="b shop.py:2\nc").data["stop"]
     assert (stopped["reason"], stopped["path"], stopped["line"]) == ("breakpoint", "shop.py", 2)
-    failed: Any = bench.call("pdb", command="cl 1\nc").data["stop"]
-    assert failed["reason"] == "post-mortem"
-    assert failed["function"] in ("test_total", "test_none")
-    second: Any = bench.call("pdb", command="c").data["stop"]
-    assert {failed["function"], second["function"]} == {"test_total", "test_none"}
-    assert "exit code 1" in bench.text("pdb", command="c")
+    failed, answer = set[str](), bench.call("pdb", command="cl 1\nc")
+    while (stop := answer.data.get("stop")) is not None:
+        assert stop["reason"] == "post-mortem"
+        failed.add(stop["function"])
+        answer = bench.call("pdb", command="c")
+    assert failed == {"test_total", "test_none"}
+    assert "exit code 1" in answer.text
 
     reproduced = bench.call("reproduce", code=REPRODUCTION).data
     assert reproduced["status"] == "reproduced"
