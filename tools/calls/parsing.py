@@ -12,7 +12,8 @@ write
     <parameter=path>cart.py</parameter>
     </function>
 
-with or without `<tool_call>` around it.
+with or without `<tool_call>` around it. Calls as GLM, Mistral, DeepSeek, Llama 4 and harmony have them are refused: their
+servers have parsers.
 
 JSON with missing brackets, commas or escapes is repaired in a block that was closed; one that was not may lack half of
 what it should write. What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with
@@ -37,12 +38,19 @@ __all__ = ["TAG", "bare_name", "describe_tools", "parse_native", "render_text_ca
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(?P<call>.*?)\s*(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)", re.DOTALL)
 _FUNCTION = re.compile(
-    r"^ {0,3}<function=(?P<name>[^>\s]*)>(?P<body>.*?)(?:(?P<end></function>)|(?=<function=)|\Z)",
+    r"^ {0,3}<function=(?P<name>[^>\s]*)>(?P<body>.*?)"
+    r"(?:(?:^|(?<=>))[ \t]*(?P<end></function>)|(?=^ {0,3}<function=)|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _PARAMETER = re.compile(
     r"<parameter=(?P<name>[^>\s]+)>\n?(?P<value>.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL
 )
+_FOREIGN = re.compile(
+    r"^(?:\[TOOL_CALLS\]|<\|(?:start|channel)\|>.*to=functions\.|<\uff5ctool|<tools>\s*\[|\[(?P<name>\w+)\(.*\)\]$)"
+    r"|^<tool_call>\w+\s*<arg_key>",
+    re.MULTILINE,
+)
+"""How calls begin in formats that are not read."""
 _NAME = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _OBJECT_START = re.compile(r"^ {0,3}(?:<\|python_tag\|>)?(?=\{)", re.MULTILINE)
 _OPENING, _CLOSING = ("(", "[", "{", ",", "="), (")", "]", "}", ",", ";")
@@ -69,6 +77,8 @@ def parse_native(call_id: str, name: str, arguments: Any) -> ToolCall:
         return _unreadable(call_id, name, text, f"the arguments are not valid JSON: {_what_is_wrong(error)}")
     if value is None:
         return ToolCall(id=call_id, name=name)
+    if isinstance(value, str) and value.lstrip().startswith("{"):  # encoded twice
+        return parse_native(call_id, name, value)
     return _object_call(call_id, name, value, text)
 
 
@@ -82,11 +92,14 @@ def split_text_calls(text: str, *, prefix: str, offered: Collection[str] = ()) -
             own or alone in a fence, in a text without any other such object. Without names no bare call is read.
     """
     if TAG not in text:
-        return _split_tagged_calls(text, prefix, offered) or _split_bare_call(text, f"{prefix}-0", offered)
+        found = _split_tagged_calls(text, prefix, offered) or _split_bare_call(text, f"{prefix}-0", offered)
+        return found if found[1] else _refuse_foreign_call(text, f"{prefix}-0", offered)
     calls = tuple(
         _parse_block(f"{prefix}-{number}", block["call"], is_whole=block["end"] is not None)
         for number, block in enumerate(_BLOCK.finditer(text))
     )
+    if not any(call.name for call in calls) and _FOREIGN.search(text):
+        return _refuse_foreign_call(text, f"{prefix}-0", offered)
     return _BLOCK.sub("", text).replace("</tool_call>", "").strip(), calls
 
 
@@ -144,6 +157,15 @@ def _split_bare_call(text: str, call_id: str, offered: Collection[str]) -> tuple
     arguments: Any = clean_json(value["arguments"])
     call = ToolCall(id=call_id, name=value["name"], arguments=arguments)
     return (text[:start] + text[end:]).strip(), (call,)
+
+
+def _refuse_foreign_call(text: str, call_id: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]]:
+    """The text before a call in a format that is not read, and that call; the text alone where there is none."""
+    found = _FOREIGN.search(text) if offered else None
+    if found is None or (found["name"] is not None and found["name"] not in offered):
+        return text, ()
+    refused = _unreadable(call_id, "", text[found.start() :], "calls in this format are not read")
+    return text[: found.start()].strip(), (refused,)
 
 
 def _bare_call(text: str) -> tuple[int, int, dict[str, Any]] | None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.bugs.candidates import Bug, candidates
+from gumshoe.env.bugs.candidates import Bug, candidates, project_candidates
 from gumshoe.env.bugs.pairs import BugPair, pairs_of
 from gumshoe.env.bugs.tasks import (
     assign_splits,
@@ -45,9 +45,18 @@ def test_a_change_in_a_condition_belongs_to_all_that_is_evaluated_before_it() ->
     assert candidate.lines == (2, 3, 4)
 
 
-def test_a_file_that_is_not_python_is_refused() -> None:
+@pytest.mark.parametrize("line", ['a = f"{f"{a}"}"', "type P = int", "try: f()\n    except A, B: raise", 't"{a}"'])
+def test_syntax_newer_than_this_python_gets_bugs(line: str) -> None:
+    source = f"def f(a, b):\n    {line}\n    return a + b\n\n\nclass Box[T]: ...\n"
+    (candidate,) = candidates(source, 0, operators=["arithmetic"])
+    assert candidate.text == source.replace("a + b", "a - b")
+
+
+def test_a_file_that_is_not_python_gets_none() -> None:
+    files = {"bad.py": "async = 1\n", "good.py": "def f(a, b):\n    return a + b\n"}
+    assert {one.path for one in project_candidates(files, 0)} == {"good.py"}
     with pytest.raises(ValueError, match=r"bad.py:1 is not Python"):
-        candidates("def (:\n", 0, path="bad.py")
+        project_candidates({"bad.py": "async = 1\n"}, 0)
 
 
 def test_line_ends_and_indentation_are_kept() -> None:

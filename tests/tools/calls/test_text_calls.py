@@ -268,6 +268,41 @@ def test_calls_as_other_models_write_them(text: str) -> None:
     assert (said, call.name, call.arguments) == ("Look.", "view", {"path": "cart.py", "start": "3"})
 
 
+@pytest.mark.parametrize(
+    ("value", "closing"),
+    [("echo '</function>' > a", "</parameter>\n"), ("echo '<function=x>'", "</parameter>\n"), ("x\n</param", "")],
+)
+def test_a_value_may_hold_tags_and_the_last_one_may_be_left_open(value: str, closing: str) -> None:
+    text = f"<tool_call>\n<function=bash>\n<parameter=command>\n{value}\n{closing}</function>\n</tool_call>"
+    _, (call,) = split_text_calls(text, prefix="c", offered=("bash",))
+    assert (call.arguments, call.parse_error) == ({"command": value}, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[TOOL_CALLS][{"name": "view", "arguments": {"path": "a.py"}}]',
+        '[TOOL_CALLS]view[ARGS]{"path": "a.py"}',
+        "<tool_call>view\n<arg_key>path</arg_key>\n<arg_value>a.py</arg_value>\n</tool_call>",
+        '<|channel|>commentary to=functions.view <|constrain|>json<|message|>{"path": "a.py"}<|call|>',
+        "<\uff5ctool\u2581calls\u2581begin\uff5c><\uff5ctool\u2581call\u2581begin\uff5c>function",
+        '[view(path="a.py")]',
+        '<tools>\n[{"name": "view", "arguments": {"path": "a.py"}}]\n</tools>',
+    ],
+    ids=["Mistral", "newer Mistral", "GLM", "harmony", "DeepSeek", "Llama 4", "Qwen2.5-Coder"],
+)
+def test_calls_in_other_formats_are_refused(text: str) -> None:
+    said, (call,) = split_text_calls(f"I look.\n{text}", prefix="c", offered=("view",))
+    assert (said, call.name, call.parse_error) == ("I look.", "", "calls in this format are not read")
+    assert call.raw == text
+    shown = f"- `{text}`"
+    assert split_text_calls(shown, prefix="c", offered=("view",))[1] == () or "<tool_call>" in text
+
+
+def test_arguments_that_were_encoded_twice_are_decoded() -> None:
+    assert parse_native("1", "view", json.dumps(json.dumps({"path": "a.py"}))).arguments == {"path": "a.py"}
+
+
 @pytest.mark.parametrize("cut", ["</function>", "</parameter>\n</function>"])
 def test_a_tagged_call_without_its_end_is_none(cut: str) -> None:
     _, (call,) = split_text_calls(f"<tool_call>\n{TAGGED.removesuffix(cut)}", prefix="c")
