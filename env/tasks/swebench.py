@@ -49,6 +49,8 @@ SYMPY = ("bin/test", "-C", "--verbose")
 TIMEOUT_S = 1800.0
 IMAGES = ("image", "docker_image", "image_name")
 """The columns that name the image, in SWE-bench 5 and in the sets that follow it."""
+PRO_TAG, PRO_IMAGE = "dockerhub_tag", "jefzda/sweap-images:{}"
+"""The column from which SWE-bench Pro makes the image, which holds the repository in /app."""
 LANGUAGES = ("language", "repo_language")
 COMMAND = "test_command"
 """The tag that holds the row's own test command."""
@@ -87,6 +89,7 @@ def grading_swebench(task: Task, oracle: Oracle) -> Task:
 
 def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
     where = row_name(row, number)
+    row = {**{column: row[column.lower()] for column in TESTS if column.lower() in row}, **row}
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     test_patch: str = row["test_patch"]
     for language in (row[column] for column in LANGUAGES if row.get(column)):
@@ -100,7 +103,7 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
         id=row["instance_id"],
         source="swebench",
         problem_statement=row["problem_statement"],
-        workspace=WorkspaceSpec(image=_image(row), workdir=ROOT, activate=ACTIVATE),
+        workspace=WorkspaceSpec(image=_image(row), workdir="/app" if row.get(PRO_TAG) else ROOT, activate=ACTIVATE),
         entrypoint=_test_command(row["repo"], files if debug else [], command),
         setup=(script(apply_command(test_patch)),) if debug and test_patch else (),
         readonly=tuple(f"/{path}" for path in test_targets(test_patch)) if debug else (),
@@ -125,6 +128,8 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
 
 def _image(row: Row) -> Any:
     """The image that the row names, or the one that SWE-bench has for it."""
+    if row.get(PRO_TAG):
+        return PRO_IMAGE.format(row[PRO_TAG])
     return next((row[column] for column in IMAGES if row.get(column)), None) or image_of(row["instance_id"])
 
 

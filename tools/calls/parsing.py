@@ -12,8 +12,8 @@ write
     <parameter=path>cart.py</parameter>
     </function>
 
-with or without `<tool_call>` around it. Calls as GLM, Mistral, DeepSeek, Llama 4 and harmony have them are refused: their
-servers have parsers.
+with or without `<tool_call>` around it. Calls as GLM, Mistral, DeepSeek, Llama 4 and harmony write them are refused: it
+takes a server that parses them.
 
 JSON with missing brackets, commas or escapes is repaired in a block that was closed; one that was not may lack half of
 what it should write. What cannot be read becomes a `ToolCall` with `parse_error`, which the environment answers with

@@ -337,3 +337,11 @@ def test_a_row_with_an_image_and_a_test_command_of_its_own(own: dict[str, Any], 
     assert task.entrypoint == ("pytest", "-rA", "--color=no")
     assert verified_task(task, oracle).entrypoint == (*task.entrypoint, "tests/test_new.py")
     assert oracle.fail_to_pass == ("tests/test_new.py::test_it[a'b]",)
+
+
+def test_a_row_of_swe_bench_pro_names_its_image_by_a_tag(tmp_path: Path) -> None:
+    row = {name.lower() if name in ("FAIL_TO_PASS", "PASS_TO_PASS") else name: value for name, value in CLASSIC.items()}
+    path = written(tmp_path, {**row, "dockerhub_tag": "owner.calc-7", "repo_language": "python"})
+    ((task, oracle),) = load_tasks("swebench", path=path)
+    assert (task.workspace.image, task.workspace.workdir) == ("jefzda/sweap-images:owner.calc-7", "/app")
+    assert oracle.fail_to_pass == ("tests/test_new.py::test_it",)
