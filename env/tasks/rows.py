@@ -99,7 +99,7 @@ def _checked(rows: Iterable[Any], file: Path) -> Iterator[Row]:
 def _from_task_repository(folder: Path, split: str) -> list[Row]:
     """A row for each folder in `tasks`, whose files are columns; one that cannot be read lacks them."""
     places = sorted(file.parent for file in folder.glob("tasks/*/task.yaml"))
-    rows = [{"instance_id": place.name, "split": split, **_columns(place)} for place in places]
+    rows: list[Row] = [{"instance_id": place.name, "split": split, **_columns(place)} for place in places]
     chosen = [row for row in rows if row["split"] == split]
     if not chosen:
         splits = ", ".join(sorted({str(row["split"]) for row in rows})) or "none"

@@ -10,6 +10,7 @@ from textwrap import indent
 from typing import Any
 
 import pytest
+from pydantic import JsonValue
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
@@ -31,8 +32,10 @@ NEWEST = {
     14: 'try:\n    price = t"{price}".values[0]\nexcept ValueError, TypeError:\n    raise',
 }
 """By the minor version of Python 3: what the code and its tests do with each price."""
-FOUND = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))
-FOUND += [Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path]
+FOUND = [
+    *sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3")),
+    *(Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path),
+]
 CODE = (
     "def total(prices):\n    result = 0\n    for price in prices:\n{}\n        result += price\n    return result{}\n"
 )
@@ -90,7 +93,7 @@ def test_every_tool_in_the_newest_syntax(python: Path, tmp_path: Path, monkeypat
         assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
         assert bench.call("suspects").text.splitlines()[1].startswith(f"1-{last} shop.py total")
         assert "  returned 8" in bench.text("trace", function="total").splitlines()
-        repair = {"path": "shop.py", "line": last, "do": "replace return result"}
+        repair: dict[str, JsonValue] = {"path": "shop.py", "line": last, "do": "replace return result"}
         changed: Any = bench.call("whatif", variants=[repair]).data
         assert changed["variants"][0]["passes"] == [*FAILING]
         varied: Any = bench.call("vary", path="shop.py", start=1, end=last).data

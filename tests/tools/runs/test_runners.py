@@ -146,6 +146,7 @@ def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
     stopped: Any = bench.call("pdb", command="b shop.py:2\nc").data["stop"]
     assert (stopped["reason"], stopped["path"], stopped["line"]) == ("breakpoint", "shop.py", 2)
     failed, answer = set[str](), bench.call("pdb", command="cl 1\nc")
+    stop: Any
     while (stop := answer.data.get("stop")) is not None:
         assert stop["reason"] == "post-mortem"
         failed.add(stop["function"])
