@@ -24,7 +24,6 @@ from typing import Literal
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import BranchPoint, Message, Oracle, Task, TaskRef, ToolSchema
-from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
 __all__ = ["REPORT_SCORE", "Agent", "EpisodeSpec", "Regime", "make_agent", "nudge", "task_ref"]
 
@@ -92,6 +91,8 @@ class Agent:
 
     def tools_in(self, regime: Regime) -> tuple[str, ...]:
         """The tools on tasks of a regime."""
+        from gumshoe.tools.toolbox import with_reproduce
+
         return with_reproduce(self.tools) if regime == "issue" and self.reproduces else self.tools
 
     def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str, regime: Regime = "debug") -> str:
@@ -118,6 +119,9 @@ class Agent:
 
 def make_agent(config: AgentConfig) -> Agent:
     """The agent that a config describes. Raises ConfigError for a template or a tool that cannot be used."""
+    # Here, because commands that only read trajectories need no tools.
+    from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox
+
     make_toolbox(config.tools or ())
     tools = {"seeker": SEEKER_TOOLS, "rewrite": REWRITE_TOOLS}.get(config.kind, DEBUG_TOOLS)
     return Agent(

@@ -10,7 +10,7 @@ import pytest
 from gumshoe.collect.commands.probe import check_pack
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.export.seeker import SeekerView
-from gumshoe.collect.episode.spec import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
@@ -22,6 +22,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 from gumshoe.tools import Toolbox, make_tools
+from gumshoe.tools.toolbox import DEBUG_TOOLS
 from support.sandboxes.sandbox_backends import LOCAL
 
 BWRAP = SandboxConfig(kind="bubblewrap")

@@ -11,7 +11,7 @@ from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
 from gumshoe.collect.episode.conversation import as_text_messages, shown
-from gumshoe.collect.episode.spec import DEBUG_TOOLS, EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
@@ -31,6 +31,7 @@ from gumshoe.records import (
     Usage,
 )
 from gumshoe.tools.calls.parsing import render_text_calls
+from gumshoe.tools.toolbox import DEBUG_TOOLS
 from support.sandboxes.sandbox_backends import LOCAL
 from support.shop_tasks import make_task
 
