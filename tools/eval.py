@@ -29,8 +29,8 @@ _FRAMES = 4
 _OUTPUT_LIMIT = 1500
 _ORDER = (*FAILING, "passed", "skipped", "xfailed", "xpassed", "not_run")
 _TITLES = {outcome: outcome.upper().replace("_", " ") for outcome in FAILING}
-_LEFT_RUNNING = re.compile(r"^threads left running: .+$", re.MULTILINE)
-"""What `runs.outcomes` in `env/inside` prints where threads would have kept the process from ending."""
+_NOTE = re.compile(r"^(?:threads left running|tests run in one process): .+$", re.MULTILINE)
+"""What our programs in the sandbox print of options that are switched off, and of threads that do not end."""
 _MOST_BYTES = 32 << 10
 _OWN_FAULTS = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError", "IndentationError", "fixture '")
 """How messages begin which, raised by the test's own lines, say that the test is wrong."""
@@ -97,8 +97,7 @@ def describe(run: TestRun) -> str:
     lines += [f"{_TITLES[outcome.outcome]} {outcome.id}" for outcome in broken[_DETAILED:_NAMED]]
     if len(broken) > _NAMED:
         lines.append(f"[... {len(broken) - _NAMED} more failures ...]")
-    left = _LEFT_RUNNING.search(run.result.output)
-    lines += [left[0]] if left else []
+    lines += dict.fromkeys(_NOTE.findall(run.result.output))
     lines += [_output(run)] if _output(run) else []
     return "\n".join(lines)
 

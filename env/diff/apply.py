@@ -18,7 +18,7 @@ from pathlib import Path
 
 from unidiff.patch import Hunk
 
-from gumshoe.env.diff.parse import FilePatch, parse_patch, split_lines
+from gumshoe.env.diff.parse import LINK, FilePatch, parse_patch, split_lines
 from gumshoe.errors import PatchError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult
@@ -218,10 +218,20 @@ def write_texts(sandbox: Sandbox, texts: dict[str, str | None]) -> None:
 
 
 def _apply_exactly(sandbox: Sandbox, patch: str, task_id: str) -> None:
+    """Applies a patch without git. Raises TaskError if it changes links, PatchError if it does not apply."""
     try:
-        write_texts(sandbox, patched_texts(sandbox, patch))
+        files = parse_patch(patch)
+        linked = next((file.target or file.source for file in files if LINK in file.modes), None)
+        if linked is None:
+            write_texts(sandbox, patched_texts(sandbox, patch))
+            for file in files:
+                if file.target is not None and file.modes:
+                    mode = int(file.modes[-1][-3:], 8)
+                    sandbox.write_file(file.target, sandbox.read_file(file.target), mode=mode)
     except (TaskError, PermissionError, NotADirectoryError, IsADirectoryError) as error:
         raise PatchError(f"task {task_id}: {error}") from None
+    if linked is not None:
+        raise TaskError(f"task {task_id}: the patch changes the link {linked}, and there is no git in the sandbox")
 
 
 def _attempt(sandbox: Sandbox, argv: tuple[str, ...], patch: str) -> ExecResult:

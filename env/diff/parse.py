@@ -16,9 +16,11 @@ from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 from gumshoe.errors import TaskError
 
-__all__ = ["FilePatch", "drop_files", "gold_lines", "parse_patch", "split_lines"]
+__all__ = ["LINK", "FilePatch", "drop_files", "gold_lines", "parse_patch", "split_lines"]
 
 DEV_NULL = "/dev/null"
+MODE = re.compile(r"(?:old|new|new file|deleted file) mode (\d{6})")
+LINK = "120000"
 PREFIX = re.compile(r"^[abciow12]/")
 ESCAPE = re.compile(r"\\([0-7]{1,3}|.)")
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
@@ -41,6 +43,7 @@ class FilePatch:
         target: the path after; None for a deleted file.
         binary: whether it is a binary file, which has no hunks.
         content: the new content of a binary file; None where the diff has only a delta, or says only that it differs.
+        modes: the modes in git's format that the diff names: of what is new, deleted, or before and after a change.
     """
 
     source: str | None
@@ -48,6 +51,7 @@ class FilePatch:
     hunks: Sequence[Hunk]
     binary: bool
     content: bytes | None
+    modes: tuple[str, ...] = ()
 
     @property
     def paths(self) -> set[str]:
@@ -111,7 +115,8 @@ def _parse(part: str) -> Iterator[FilePatch]:
     content = _content(part) if len(files) == 1 and files[0].is_binary_file else None
     for file in files:
         source, target = _names(file)
-        yield FilePatch(source, target, list(file), file.is_binary_file, content)
+        modes = tuple(found[1] for line in file.patch_info or () if (found := MODE.match(line)))
+        yield FilePatch(source, target, list(file), file.is_binary_file, content, modes)
 
 
 def _names(file: PatchedFile) -> tuple[str | None, str | None]:

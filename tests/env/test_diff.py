@@ -324,6 +324,28 @@ def test_every_kind_of_change_is_laid(sandbox: Sandbox) -> None:
     apply_to_sandbox(sandbox, "", "calc", clean)
 
 
+def test_modes_are_laid_and_links_take_git(sandbox: Sandbox) -> None:
+    clean = sandbox.snapshot()
+    changes = {
+        "gone.py": (FILES["gone.py"], GitBlob(FILES["gone.py"], "100755")),
+        "run.sh": (None, GitBlob(b"", "100755")),
+    }
+    apply_to_sandbox(sandbox, make_patch({**changes, "a b.py": (FILES["a b.py"], b"1\n")}), "calc", clean)
+    assert {path: getattr(now, "mode", "") for path, (_, now) in sandbox.changes(clean).items()} == {
+        "gone.py": "100755",
+        "run.sh": "100755",
+        "a b.py": "100644",
+    }
+    sandbox.restore(clean)
+    patch = make_patch({"link": (None, GitBlob(b"gone.py", "120000"))})
+    if sandbox.environment["PATH"] != "/nowhere":
+        apply_to_sandbox(sandbox, patch, "calc", clean)
+        assert sandbox.real_path("link") == "gone.py"
+    else:
+        with pytest.raises(TaskError, match="task calc: the patch changes the link link"):
+            apply_to_sandbox(sandbox, patch, "calc", clean)
+
+
 @pytest.mark.parametrize(
     "patch",
     [

@@ -196,6 +196,9 @@ def test_a_program_in_the_sandbox_can_use_git(sandbox: WardenSandbox) -> None:
     assert sandbox.run(["git", "log", "--format=%s"]).output == "One\n"
 
 
-def test_a_word_at_the_end_of_a_large_file_is_found(workspace: Workspace, sandbox: WardenSandbox) -> None:
-    sandbox.write_file("large.txt", b"line\n" * 1_900_000 + b"needle\n")
-    assert [(match.path, match.line) for match in workspace.grep("needle")[0]] == [("large.txt", 1_900_001)]
+@pytest.mark.parametrize("lines", [1_900_000, 14_000_000])
+def test_a_word_at_the_end_of_a_large_file_is_found(lines: int, workspace: Workspace, sandbox: WardenSandbox) -> None:
+    sandbox.run(
+        ["sh", "-c", f"(yes line | head -n {lines}; echo needle) > large.txt; head -c 70000000 /dev/zero > zero"]
+    )
+    assert [(match.path, match.line) for match in workspace.grep("needle")[0]] == [("large.txt", lines + 1)]

@@ -226,7 +226,9 @@ def test_threads_that_never_end_hold_up_no_tool(open_bench: Open, project: Path)
 def test_xdist_in_the_projects_options_runs_no_other_processes(open_bench: Open, project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\naddopts = -n 2 --dist loadfile\n")
     bench = open_bench("local", tools=("eval", "suspects", "trace", "whatif", "pdb"), env=dict.fromkeys(NO_PLUGINS, ""))
-    assert bench.call("eval").data["counts"] == {"failed": 1, "passed": 1}
+    observation = bench.call("eval")
+    assert observation.data["counts"] == {"failed": 1, "passed": 1}
+    assert "tests run in one process: -n and --forked are switched off" in observation.text.splitlines()
     assert (bench.call("suspects").data["failed"], bench.call("trace", function="price").data["failed"]) == (1, 1)
     found: Any = bench.call("whatif", variants=[{"path": "cart.py", "line": 11, "do": "return 3"}]).data
     assert found["variants"][0]["passes"] == ["test_cart.py::test_total"]

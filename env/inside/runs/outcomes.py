@@ -320,6 +320,8 @@ def pytest_configure(config):
     """Registers what is wanted, and has all tests run in this process."""
     if plugin is not None:
         config.pluginmanager.register(plugin, "gumshoe_plugin")
+    if getattr(config.option, "numprocesses", None) or getattr(config.option, "forked", False):
+        os.write(2, b"\ntests run in one process: -n and --forked are switched off\n")
     for name, value in _OPTIONS.items():
         if hasattr(config.option, name):
             setattr(config.option, name, value)

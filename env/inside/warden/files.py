@@ -8,6 +8,7 @@ import stat
 
 READ_LIMIT = 64 << 20
 PIECE = 1 << 16
+TEXT_PIECE = 16 << 20
 # What is deeper has no path that the kernel accepts, and is skipped.
 PATH_LIMIT = 4000
 LINE_LIMIT = 400
@@ -290,8 +291,8 @@ def _content(path):
 def grep(files, pattern, path, ignore, limit, case_sensitive):
     """At most `limit` matches as (path, line, text), and whether there were more.
 
-    Binary files (a NUL byte in the first 8 KiB) and files above 64 MiB are passed over. Raises re.error, OSError, and
-    TimeoutError for an expression that takes too long.
+    Binary files (a NUL byte in the first 8 KiB) are passed over. Raises re.error, OSError, and TimeoutError for what
+    takes too long.
     """
     flags = 0 if case_sensitive else re.IGNORECASE
     expression = re.compile(pattern, flags)
@@ -299,25 +300,32 @@ def grep(files, pattern, path, ignore, limit, case_sensitive):
     matches = []
     with _TimeLimit(TIME_LIMIT_S):
         for relative, real in files.files_below(path, ignore):
-            text = _text_of(real)
-            if text is None or (filter_expression and "\r" not in text and not filter_expression.search(text)):
-                continue
-            for number, line in enumerate(text.split("\n"), 1):
-                if expression.search(line.rstrip("\r")):
-                    if len(matches) == limit:
-                        return matches, True
-                    matches.append((relative, number, line.rstrip("\r")[:LINE_LIMIT]))
+            before = 0
+            for text in _texts_of(real):
+                if filter_expression is None or "\r" in text or filter_expression.search(text):
+                    for number, line in enumerate(text.split("\n"), before + 1):
+                        if expression.search(line.rstrip("\r")):
+                            if len(matches) == limit:
+                                return matches, True
+                            matches.append((relative, number, line.rstrip("\r")[:LINE_LIMIT]))
+                before += text.count("\n") + 1
     return matches, False
 
 
-def _text_of(path):
+def _texts_of(path):
+    """The text of a regular file, a large one in pieces of whole lines; nothing of one that holds none."""
     try:
-        data = read_regular(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
-        return None
-    if b"\0" in data[:8192]:
-        return None
-    return data.decode("utf-8", "replace")
+        return
+    with os.fdopen(descriptor, "rb") as stream:
+        data = stream.read(TEXT_PIECE) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+        if b"\0" in data[:8192]:
+            return
+        while data:
+            text = data + stream.readline(TEXT_PIECE)
+            data = stream.read(TEXT_PIECE)
+            yield (text[:-1] if data and text.endswith(b"\n") else text).decode("utf-8", "replace")
 
 
 class _TimeLimit:
