@@ -46,6 +46,8 @@ class HarnessReport:
     empty: tuple[str, ...]
     errors: tuple[str, ...]
     """Patches that do not apply, images that are not there, tests that take too long."""
+    outside: tuple[str, ...] = ()
+    """Those of the unresolved and of the errors that the harness blames on the environment."""
     completed: tuple[str, ...] = ()
     """Rows of the classic schema that were completed here; the column `completed` of rows.jsonl says how."""
 
@@ -201,6 +203,7 @@ def _read_report(
         unresolved=tuple(report["unresolved_ids"]),
         empty=tuple(report["empty_patch_ids"]),
         errors=tuple(report["error_ids"]),
+        outside=tuple(report.get("infra_failure_ids", ())),
         completed=completed,
     )
 

@@ -24,7 +24,8 @@ __all__ = [
 ]
 
 RESOLVED = {"resolved": 1.0, "unresolved": 0.0, "empty": 0.0, "error": 0.0}
-"""What does not apply, or takes too long, is not resolved, as on the leaderboard."""
+"""What does not apply, or takes too long, is not resolved, as on the leaderboard; what failed for a reason outside the
+patch has no score."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def with_official(
     """The results with the harness's verdict, on the first sample of each task."""
     return {
         arm: [
-            result.model_copy(update={"scores": {**result.scores, "official": RESOLVED[verdict]}})
-            if result.sample == 0 and (verdict := _verdict(reports.get(arm), result.task_id)) is not None
+            result.model_copy(update={"scores": {**result.scores, "official": _score(reports[arm], result.task_id)}})
+            if result.sample == 0 and arm in reports and result.task_id in reports[arm].outcomes
             else result
             for result in results
         ]
@@ -131,5 +132,5 @@ def with_official(
     }
 
 
-def _verdict(report: HarnessReport | None, task_id: str) -> str | None:
-    return None if report is None else report.outcomes.get(task_id)
+def _score(report: HarnessReport, task_id: str) -> float | None:
+    return None if task_id in report.outside else RESOLVED[report.outcomes[task_id]]

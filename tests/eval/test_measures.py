@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -36,6 +37,8 @@ from gumshoe.eval.score.stats import (
     wilson,
 )
 from gumshoe.eval.scoring import score_trajectory
+from gumshoe.eval.swebench import HarnessReport
+from gumshoe.eval.swebench.official import with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
@@ -304,3 +307,10 @@ def test_mcnemar_agrees_with_statsmodels_and_is_symmetric(pairs: list[tuple[bool
     expected = test.pvalue if ours.only_first + ours.only_second else 1.0
     assert ours.p_value == pytest.approx(expected)
     assert (mirrored.only_first, mirrored.p_value) == (ours.only_second, ours.p_value)
+
+
+def test_what_the_harness_blames_on_the_environment_has_no_score() -> None:
+    results = [result("arm", task, solved=0.0) for task in ("a", "b", "c")]
+    report = HarnessReport(Path(), Path(), "run", 2, (), unresolved=("a", "b"), empty=(), errors=(), outside=("b",))
+    scored = with_official({"arm": results}, {"arm": report})["arm"]
+    assert [one.scores.get("official", "none") for one in scored] == [0.0, None, "none"]
