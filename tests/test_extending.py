@@ -193,6 +193,10 @@ def test_what_is_no_policy_is_refused(examples: Path, run_here: Run, policy: dic
         ("import json\ndef load(): json.loads('x')", "odd_source.py:2: JSONDecodeError: Expecting value"),
         ("from gumshoe.records import Task\ndef load(): Task(id=1)", "odd_source.py:2: ValidationError: id: Input"),
         ("load = 1", "it is no function"),
+        (
+            "from gumshoe.env.tasks import load_tasks\ndef load(): return load_tasks('casebook')[:1] * 2",
+            "it has several tasks that are called 'casebook/",
+        ),
     ],
 )
 def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(

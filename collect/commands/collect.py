@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if result.gave_up:
         *_, last = read_failures(Path(config.out))
-        print(f"{where}; {result.gave_up} given up, see {Path(config.out) / 'failures.jsonl'}")
+        print(f"{where}; {result.gave_up} given up, now or earlier: see {Path(config.out) / 'failures.jsonl'}")
         print(f"the last failure: {last['kind']}: {last['message']}")
+        print("to play them again: the same command with --force-failed")
         return 1
     print(where)
     return 0

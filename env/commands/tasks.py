@@ -177,7 +177,7 @@ def _show(arguments: argparse.Namespace) -> int:
     print(f"\n{task.problem_statement.rstrip()}")
     if arguments.oracle:
         print("\nfail to pass", *oracle.fail_to_pass, sep="\n  ")
-        print(f"\n{oracle.gold_patch.rstrip()}")
+        print(f"\n{oracle.gold_patch}", end="")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,13 @@ def load_tasks(
         options: options of the source itself.
 
     Raises:
-        TaskError: the source does not exist or is damaged, an option is not one of its own, or it has no task of
-            one of the `ids`.
+        TaskError: the source does not exist or is damaged, an option is not one of its own, it has two tasks with one
+            id, or no task of one of the `ids`.
     """
     tasks = _read(source, options, on_error)
+    twice = [name for name, count in Counter(task.id for task, _ in tasks).items() if count > 1]
+    if twice:
+        raise TaskError(f"task source {source}: it has several tasks that are called {twice[0]!r}")
     if ids is not None:
         _refuse_unknown(source, ids, tasks)
     chosen = [pair for pair in tasks if (ids is None or pair[0].id in ids) and _carries(pair[0], tags or {})]
