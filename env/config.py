@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field
 
@@ -89,3 +89,7 @@ class SandboxConfig(Config):
         default=False, description="leave branches, stashes and objects later than HEAD in a git repository"
     )
     env: dict[str, str] = Field(default_factory=dict, description="environment variables set in the sandbox")
+
+    def with_pool(self, size: int) -> Self:
+        """The same with a pool of this size, unless it has one."""
+        return self if self.pool else self.model_copy(update={"pool": size})

@@ -23,6 +23,7 @@ __all__ = [
     "environment_folder",
     "environment_of",
     "find_environment",
+    "is_installed",
 ]
 
 INSIDE = "/environment"
@@ -58,6 +59,11 @@ def environment_folder(name: str) -> Path:
     if not NAME.fullmatch(name):
         raise TaskError(f"{name!r} is not the name of an environment")
     return cache_folder() / "environments" / name
+
+
+def is_installed(name: str) -> bool:
+    """Whether the environment of this name is on this machine. Raises TaskError for an invalid name."""
+    return (environment_folder(name) / RECORD).is_file()
 
 
 def environment_of(text: str) -> str:

@@ -268,8 +268,7 @@ class VerifierPool:
     def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
         self._config = config
         self._journal = journal
-        sandbox = config.sandbox
-        self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": config.workers})
+        self._sandbox = config.sandbox.with_pool(config.workers)
         self._lock = threading.Lock()
         self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
         self._environments: set[str | None] = set()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig
 from gumshoe.env.bugs.packages.requirements import reason_of
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.config import SandboxConfig
@@ -20,7 +20,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import FAILING, PASSING, Task, TestRun
 from gumshoe.text import plural
 
-__all__ = ["Baseline", "ProjectRunner", "find_baseline", "open_runner"]
+__all__ = ["Baseline", "ProjectRunner", "bug_run_limit", "command_limit", "find_baseline", "open_runner"]
 
 DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
 MEASURED_FROM_S = "0.05"
@@ -29,6 +29,22 @@ SETTLING_ROUNDS = 4
 # What an attempt to reach a host by name or address reports in a sandbox without a network.
 NO_NETWORK = re.compile(r"name resolution|Name or service not known|Network is unreachable|gaierror")
 OUTPUT_KB = 1024
+# A task's command may take this many times what the clean tests take, and at least this many seconds.
+COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
+# With a bug in the project, one run of the tests may take this many times what the clean tests take, and at least
+# `bug_run_s`: on a busy machine, a one-second suite was seen to take ten. An endless loop is ended earlier, by its
+# processor time.
+BUG_RUN_FACTOR = 5.0
+
+
+def command_limit(clean_s: float) -> float:
+    """Seconds that a task's command may take when the clean tests take `clean_s`."""
+    return max(COMMAND_S, COMMAND_FACTOR * clean_s)
+
+
+def bug_run_limit(config: HarvestConfig, clean_s: float) -> float:
+    """Seconds that a run of the tests with a bug may take when the clean tests take `clean_s`."""
+    return max(config.bug_run_s, BUG_RUN_FACTOR * clean_s)
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.baseline import open_runner
+from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
 from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
 from gumshoe.env.bugs.packages.history import HISTORY, Fix, find_fixes, read_files, report_of, write_tree
 from gumshoe.env.bugs.packages.stages import StageCache, key_of, stage_folder
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
 from gumshoe.env.bugs.tasks import difficulty, problem_statement
 from gumshoe.env.bugs.verify import FailedTest
-from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
@@ -37,9 +37,6 @@ MOST_KNOWN_FAILURES = 30
 MOST_FAILED_BUILDS = 4
 # A commit of so many candidates later than one whose environment could not be built gets another try.
 COMMITS_BETWEEN_BUILDS = 8
-# A task's command may take this many times what the tests took, and at least so many seconds.
-COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
-BUG_RUN_FACTOR = 5.0
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ class Environments:
             return build_environment(source, folder / "project", build, self._say, PYTEST_WAYS)
 
         try:
-            built = cache.get(key, make, lambda built: (environment_folder(built.lock.name) / RECORD).is_file())
+            built = cache.get(key, make, lambda built: is_installed(built.lock.name))
         except TaskError:
             self.reject()
             return None
@@ -169,8 +166,7 @@ class CommitJudge:
         self._name = name
         self._repository = repository
         self._config = config
-        sandbox = config.sandbox
-        self._sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": 1})
+        self._sandbox = config.sandbox.with_pool(1)
         self.environments = environments
 
     def judge(self, fix: Fix) -> JudgedCommit:
@@ -216,7 +212,7 @@ class CommitJudge:
         if len(known) > MOST_KNOWN_FAILURES:
             return JudgedCommit("tests fail after the fix")
         left_out = tuple(f"--deselect={test}" for test in known)
-        limit = max(self._config.bug_run_s, BUG_RUN_FACTOR * after.result.duration_s)
+        limit = bug_run_limit(self._config, after.result.duration_s)
         before = self._run(tree, built, (*modules, *left_out), {}, limit)
         good = {test for test, outcome in repaired.items() if outcome.passed}
         failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.failed]
@@ -273,7 +269,7 @@ def _task(name: str, fix: Fix, judged: JudgedCommit, repository: Path, folder: P
         problem_statement=f"{report}\n\n{statement}" if report else statement,
         workspace=WorkspaceSpec(path=stored, environment=judged.built.lock.name),
         entrypoint=Suite(None, (*judged.built.arguments, *judged.arguments)).entrypoint,
-        limits=Limits(command_timeout_s=round(max(COMMAND_S, COMMAND_FACTOR * judged.seconds), 1)),
+        limits=Limits(command_timeout_s=round(command_limit(judged.seconds), 1)),
         readonly=(*(f"/{path}" for path in fix.test_modules), "tests/", "conftest.py"),
         tags={
             "project": name,

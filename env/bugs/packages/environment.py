@@ -22,6 +22,7 @@ from gumshoe.env.bugs.packages.lock import (
     PYTHON,
     Interpreter,
     Lock,
+    build_folder,
     choose_python,
     compile_environment,
     keep_environment,
@@ -39,7 +40,7 @@ from gumshoe.env.bugs.packages.requirements import (
 )
 from gumshoe.env.bugs.packages.sandbox import UV, BuildResult, BuildSandbox
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
-from gumshoe.env.environments import INSIDE, environment_folder
+from gumshoe.env.environments import INSIDE
 from gumshoe.errors import TaskError
 
 __all__ = [
@@ -110,11 +111,8 @@ def build_environment(
     """
     python = choose_python(read_package(source).requires_python, config.python, config.as_of)
     digest = hashlib.sha256(str(project).encode()).hexdigest()[:8]
-    beside = environment_folder("0" * 16).parent / f".build-{os.getpid()}-{digest}"
-    shutil.rmtree(beside, ignore_errors=True)
-    root, workspace = beside / "root", beside / "workspace"
-    root.mkdir(parents=True)
-    try:
+    with build_folder(digest) as root:
+        workspace = root.with_name("workspace")
         copy_tree(source, workspace)
         sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)
         builder = Builder(sandbox, source, config, note)
@@ -130,8 +128,6 @@ def build_environment(
         compile_environment(sandbox, config)
         added = tuple(_ship_project(source, workspace, project))
         keep_environment(root, lock, python)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
     arguments = (*quiet_arguments(lock.packages), *builder.arguments)
     return Built(lock, project, added, tuple(builder.skipped), arguments)
 

@@ -15,7 +15,7 @@ from gumshoe.env.bugs.packages.package import harvest_package
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
 from gumshoe.env.bugs.packages.stages import PackageReport, read_progress, read_report
 from gumshoe.env.bugs.tasks import heldout_packages, write_rows
-from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
 from gumshoe.errors import TaskError
@@ -114,7 +114,7 @@ def rebuild(taskset: Path, config: BuildConfig, note: Callable[[str], None]) -> 
     built: list[str] = []
     for path in locks:
         lock = Lock.read(path)
-        if not (environment_folder(lock.name) / RECORD).is_file():
+        if not is_installed(lock.name):
             note(f"building {lock.name} ({len(lock.packages)} packages)")
             install_lock(lock, config)
             built.append(lock.name)

@@ -10,6 +10,8 @@ import platform
 import shutil
 import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from uv import find_uv_bin
 
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.sandbox import UV, BuildSandbox
-from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.environments import INSIDE, RECORD, environment_folder, is_installed
 from gumshoe.errors import TaskError
 from gumshoe.storage import read_json, write_atomic
 
@@ -29,6 +31,7 @@ __all__ = [
     "PYTHON",
     "Interpreter",
     "Lock",
+    "build_folder",
     "choose_python",
     "compile_environment",
     "install_lock",
@@ -162,16 +165,12 @@ def this_machine() -> str:
 def install_lock(lock: Lock, config: BuildConfig) -> Path:
     """Builds the environment of a lock, if it is not on this machine. Raises TaskError."""
     folder = environment_folder(lock.name)
-    if (folder / RECORD).is_file():
+    if is_installed(lock.name):
         return folder
     python = choose_python(f"=={lock.python}.*")
     if this_machine() != lock.machine:
         raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {this_machine()}")
-    beside = folder.parent / f".build-{os.getpid()}-{lock.name}"
-    shutil.rmtree(beside, ignore_errors=True)
-    root = beside / "root"
-    root.mkdir(parents=True)
-    try:
+    with build_folder(lock.name) as root:
         sandbox = BuildSandbox({INSIDE: root}, python.path, config)
         for argv in (make_venv(python), (*INSTALL, "--no-deps", *lock.packages)):
             result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
@@ -183,9 +182,24 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
             target.write_text(text, encoding="utf-8")
         compile_environment(sandbox, config)
         keep_environment(root, lock, python)
+    return folder
+
+
+@contextmanager
+def build_folder(name: str) -> Generator[Path]:
+    """An empty folder for a new environment, on the file system where environments are kept.
+
+    It is removed at the end, with its parent, which may take in other files of the build. `name` tells it apart from
+    those of this process's other builds.
+    """
+    beside = environment_folder("0" * 16).parent / f".build-{os.getpid()}-{name}"
+    shutil.rmtree(beside, ignore_errors=True)
+    root = beside / "root"
+    root.mkdir(parents=True)
+    try:
+        yield root
     finally:
         shutil.rmtree(beside, ignore_errors=True)
-    return folder
 
 
 def make_venv(python: Interpreter) -> tuple[str, ...]:
@@ -204,7 +218,7 @@ def compile_environment(sandbox: BuildSandbox, config: BuildConfig) -> None:
 def keep_environment(root: Path, lock: Lock, python: Interpreter) -> None:
     """Moves a finished environment to where sandboxes find it, next to a record that no package can write."""
     folder = environment_folder(lock.name)
-    if (folder / RECORD).is_file():
+    if is_installed(lock.name):
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

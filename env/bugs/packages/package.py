@@ -15,7 +15,7 @@ from gumshoe.env.bugs.check import check_package, rate_package
 from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
+from gumshoe.env.bugs.packages.baseline import Baseline, bug_run_limit, command_limit, find_baseline
 from gumshoe.env.bugs.packages.commits import harvest_history
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
@@ -32,7 +32,7 @@ from gumshoe.env.bugs.packages.stages import (
 from gumshoe.env.bugs.packages.unittest_suite import unittest_suite
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
 from gumshoe.env.bugs.verify import UnfitTests, VerdictJournal
-from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of, is_doctest
@@ -49,12 +49,6 @@ OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 FLAKY_ROUNDS = 4
 # The fewest bugs that `verify_s` leaves a package.
 LEAST_BUGS = 10
-# A task's command may take this many times what the clean suite takes, and at least this many seconds.
-COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
-# With a bug in the project, one run of the tests may take this many times what the clean suite takes, and at least
-# `bug_run_s`: on a busy machine, a one-second suite was seen to take ten. An endless loop is ended earlier, by its
-# processor time.
-RUN_FACTOR = 5.0
 
 Note = Callable[[str, str], None]
 """Called with a stage and what is being done in it."""
@@ -135,8 +129,7 @@ class _Stages:
         if not stored_taskset(self._folder):
             raise TaskError("no bug was made or found: ask for some with per_package or history")
         # With warm sandboxes, since hundreds of tasks are checked.
-        sandbox = self._config.sandbox
-        sandbox = sandbox if sandbox.pool else sandbox.model_copy(update={"pool": 1})
+        sandbox = self._config.sandbox.with_pool(1)
         with self._stage("check") as say:
             report.verified, report.rejected = check_package(self._folder, sandbox, say)
             if not report.verified:
@@ -170,7 +163,7 @@ class _Stages:
             return build_environment(fetched.folder, folder / "project", config.build, say, ways)
 
         cache = StageCache("environment", Built)
-        built = cache.get(key, make, lambda built: (environment_folder(built.lock.name) / RECORD).is_file())
+        built = cache.get(key, make, lambda built: is_installed(built.lock.name))
         return built, key
 
     def _baseline(self, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
@@ -189,7 +182,7 @@ class _Stages:
         name, problem = self._source.name, ""
         config = self._config.model_copy(update={"per_package": self._report.wanted})
         for _ in range(FLAKY_ROUNDS):
-            seconds = max(COMMAND_S, COMMAND_FACTOR * baseline.seconds)
+            seconds = command_limit(baseline.seconds)
             suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
             if config.runner == "unittest":
                 suite = unittest_suite(name, built.project, suite, baseline, config, say)
@@ -300,7 +293,7 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
         heldout_projects=0.0,
         heldout_bugs=config.heldout_bugs,
         heldout_by=config.heldout_by,
-        timeout_s=round(max(config.bug_run_s, RUN_FACTOR * baseline.seconds), 1),
+        timeout_s=round(bug_run_limit(config, baseline.seconds), 1),
         workers=1,
         sandbox=config.sandbox,
     )
