@@ -303,7 +303,7 @@ class WardenSession:
 
     def interrupt(self) -> None:
         """Sends SIGINT to the program in the foreground."""
-        self._op("session_signal", name="INT")
+        self._op("session_interrupt")
 
     @property
     def alive(self) -> bool:

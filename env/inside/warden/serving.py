@@ -67,23 +67,10 @@ class Terminal:
             view = view[os.write(self.sink, view) :]
 
 
-OPERATIONS = frozenset(
-    {
-        *("ping", "configure", "shutdown", "start_server", "inspect", "clear", "renew", "begin_episode", "tampering"),
-        *("read", "read_real", "real_path", "write", "unpack", "remove", "walk", "grep"),
-        *("snapshot", "restore", "changes"),
-        "run",
-        *("session_open", "session_write", "session_read_until", "session_request", "session_wait_message"),
-        *("session_signal", "session_poll", "session_close"),
-    }
-)
-"""The methods of a Warden that the host may call."""
-
-
 def answer_to(warden, request):
-    """Carries out one request; the reply without the nonce."""
+    """Carries out one request, a call of a public method of Warden; the reply without the nonce."""
     operation = request.pop("op")
-    if operation not in OPERATIONS:
+    if operation.startswith("_") or not hasattr(Warden, operation):
         return {"broken": "no operation {}".format(operation)}
     try:
         return {"ok": getattr(warden, operation)(**request)}
@@ -92,7 +79,7 @@ def answer_to(warden, request):
     except Cancelled:
         return {"stopped": "the host did not wait for the answer"}
     except DiskFull as error:
-        warden.stop_all()
+        warden._stop_all()
         return {"stopped": str(error)}
     except OSError as error:
         return {"errno": error.errno or errno.EIO, "text": error.strerror or str(error), "path": error.filename}

@@ -159,15 +159,15 @@ class Session:
             raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
         return self._wait(None, True, None if timeout is None else max(0.0, deadline - time.monotonic()))
 
-    def signal(self, number):
-        """Signals the process group in the foreground of the terminal."""
+    def interrupt(self):
+        """Sends SIGINT to the process group in the foreground of the terminal."""
         if self.poll() is not None:
             return
         try:
-            os.killpg(os.tcgetpgrp(self._master), number)
-        except (OSError, ProcessLookupError):
+            os.killpg(os.tcgetpgrp(self._master), signal.SIGINT)
+        except OSError:
             if self.job.pid is not None:
-                send_signal(self.job.pid, number)
+                send_signal(self.job.pid, signal.SIGINT)
 
     def close(self):
         """Kills the program and all it started. Idempotent."""
@@ -330,6 +330,3 @@ def _make_plain(terminal):
     modes[1] &= ~termios.ONLCR
     modes[3] &= ~termios.ECHO
     termios.tcsetattr(terminal, termios.TCSANOW, modes)
-
-
-SIGNALS = {"INT": signal.SIGINT, "TERM": signal.SIGTERM, "KILL": signal.SIGKILL, "HUP": signal.SIGHUP}

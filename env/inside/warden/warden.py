@@ -17,7 +17,7 @@ from .disk import DiskWatch
 from .files import Files, Ignore, grep, hold_exactly
 from .programs import Programs, origin
 from .running import ProgramRun
-from .sessions import SIGNALS, Session
+from .sessions import Session
 from .snapshots import Snapshots
 from .state import Tampering, empty, inspect
 
@@ -187,9 +187,9 @@ class Warden:
         """Waits for the next message from the program's control channel."""
         return self._session(session).wait_message(timeout_s)
 
-    def session_signal(self, session, name):
-        """Sends a signal by name to what runs in the foreground."""
-        self._session(session).signal(SIGNALS[name])
+    def session_interrupt(self, session):
+        """Sends SIGINT to what runs in the foreground."""
+        self._session(session).interrupt()
 
     def session_poll(self, session):
         """The program's exit code, or None while it runs."""
@@ -201,12 +201,6 @@ class Warden:
         if ended is not None:
             ended.close()
             self.programs.clean_up_after(ended.job)
-
-    def stop_all(self):
-        """Kills every session and everything else below this process."""
-        self._close_sessions()
-        self.programs.close_server()
-        self.programs.kill_strays()
 
     def start_server(self, forked):
         """Starts the test server, which gets ready in the background; `forked` as `_starter` takes it."""
@@ -230,11 +224,17 @@ class Warden:
 
         All of that is done before the answer, even if the host is killed then.
         """
-        self.stop_all()
+        self._stop_all()
         self.programs.close()
         if self.disposable is not None:
             shutil.rmtree(self.disposable, ignore_errors=True)
             self.disposable = None
+
+    def _stop_all(self):
+        """Kills every session and everything else below this process."""
+        self._close_sessions()
+        self.programs.close_server()
+        self.programs.kill_strays()
 
     def _close_sessions(self):
         for name in list(self.sessions):
