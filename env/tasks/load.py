@@ -15,16 +15,16 @@ from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
 from gumshoe.env.tasks.folders import load_local, load_nightmare
 from gumshoe.env.tasks.projects import digest_of
-from gumshoe.env.tasks.r2egym import load_r2egym
-from gumshoe.env.tasks.swebench import load_swebench
-from gumshoe.env.tasks.swesmith import load_swesmith
+from gumshoe.env.tasks.r2egym import grading_r2egym, load_r2egym
+from gumshoe.env.tasks.swebench import grading_swebench, load_swebench
+from gumshoe.env.tasks.swesmith import grading_swesmith, load_swesmith
 from gumshoe.env.tasks.taskset import OnError, is_taskset, load_taskset, named, refuse
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in
 from gumshoe.records import Oracle, Task
 
-__all__ = ["load_tasks"]
+__all__ = ["load_tasks", "verified_task"]
 
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
@@ -41,6 +41,12 @@ SOURCES: dict[str, Loader] = {
     "swesmith": load_swesmith,
     "synth": load_taskset,
 }
+GRADING: dict[str, Callable[[Task, Oracle], Task]] = {
+    "r2egym": grading_r2egym,
+    "swebench": grading_swebench,
+    "swesmith": grading_swesmith,
+}
+"""The sources whose tasks the verifier runs in another way than the agent."""
 SKIPPING = "on_error"
 
 
@@ -78,6 +84,12 @@ def load_tasks(
         _refuse_unknown(source, ids, tasks)
     chosen = [pair for pair in tasks if (ids is None or pair[0].id in ids) and _carries(pair[0], tags or {})]
     return chosen if limit is None else chosen[:limit]
+
+
+def verified_task(task: Task, oracle: Oracle) -> Task:
+    """The task with the tests that decide, and a command that runs them."""
+    grading = GRADING.get(task.source)
+    return task if grading is None else grading(task, oracle)
 
 
 def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:

@@ -60,7 +60,7 @@ def load_r2egym(
     return load_instances(path, split, regime, _instance, on_error)
 
 
-def grading_r2egym(task: Task) -> Task:
+def grading_r2egym(task: Task, _: Oracle) -> Task:
     """The task as a grader runs it: with the tests."""
     return task.model_copy(update={"setup": (SHOW_TESTS,), "regime": "debug", "readonly": READONLY, "entrypoint": RUN})
 

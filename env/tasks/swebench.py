@@ -82,6 +82,8 @@ def image_of(instance_id: str) -> str:
 
 def grading_swebench(task: Task, oracle: Oracle) -> Task:
     """The task as a grader runs it: the files of the test patch, which the grader puts there itself."""
+    if not oracle.test_patch:
+        return task
     own = task.tags.get(COMMAND)
     command = _test_command(task.tags["project"], test_files(oracle.test_patch), own and shlex.split(own))
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})

@@ -15,9 +15,10 @@ from pydantic import Field
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.byte_code import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
+from gumshoe.env.tasks.load import verified_task
 from gumshoe.env.verifier.judge import NamedOutcomes, Verdict, judge
 from gumshoe.env.verifier.proof import RepairedRuns
-from gumshoe.env.verifier.verifier import Verifier, verified_task
+from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.records import Oracle, Record, Task

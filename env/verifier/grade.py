@@ -38,12 +38,11 @@ class Grade:
         return self.outcome == "resolved"
 
 
-def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool = False) -> Grade:
+def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig) -> Grade:
     """Grades one patch. Whatever is wrong with it or its task is in the grade.
 
     Args:
         oracle: names the tests that decide; without one, those of the original repository do.
-        trusted: the patch comes from a built-in script; see `Verifier`.
 
     Raises:
         ConfigError: the sandbox does not take this patch.
@@ -51,7 +50,7 @@ def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, 
     if not patch.strip():
         return Grade(task.id, "empty")
     try:
-        return grade_of(task, verify(task, oracle, patch, config, trusted=trusted))
+        return grade_of(task, verify(task, oracle, patch, config, trusted=False))
     except ConfigError:
         raise
     except GumshoeError as error:

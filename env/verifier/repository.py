@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import posixpath
 import secrets
@@ -18,10 +17,10 @@ from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
-from gumshoe.env.verifier.rules import Rules, Sides, shadowing_paths
+from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.errors import SandboxError, TaskError
-from gumshoe.records import Oracle, Task, TestOutcome, TestRun
+from gumshoe.records import Task, TestOutcome, TestRun
 from gumshoe.tools.runs.interpreters import ignores_path, is_pytest, our_program, python_words
 
 __all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
@@ -137,23 +136,17 @@ class TaskRepository:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def apply(self, patch: str, expected: Oracle) -> Applied:
-        """Applies a patch, and puts the tests and their configuration back.
+    def apply(self, patch: str) -> Applied:
+        """Applies a patch, and puts the tests and their configuration back. An empty one changes nothing.
 
-        Args:
-            patch: the patch; an empty one changes nothing.
-            expected: names the tests that decide.
-
-        Raises:
-            PatchError: the patch does not apply.
+        Raises PatchError: the patch does not apply.
         """
         if not patch.strip():
             return Applied()
-        self._rules = dataclasses.replace(self._rules, expected=expected)
         own = self._own_configuration()
         apply_to_sandbox(self._sandbox, patch, self._task.id, self._clean)
         contents = self._sandbox.changes(self._clean)
-        changed = {**self._rules.sides(patch), **contents}
+        changed = {**patch_sides(patch), **contents}
         tests = {path for path in changed if self._rules.is_test(path, self._readonly)}
         configuration = self._rules.configuration(changed)
         present = frozenset(entry.path for entry in self._sandbox.walk() if entry.kind != "dir")

@@ -26,6 +26,7 @@ __all__ = [
     "is_runner",
     "is_test_file",
     "named_test_files",
+    "patch_sides",
     "shadowing_paths",
     "without_tests",
 ]
@@ -84,12 +85,12 @@ class Rules:
     @functools.cached_property
     def named(self) -> frozenset[str]:
         """The files with the tests that decide."""
-        return frozenset((*named_test_files(self.expected), *self.sides(self.oracle.test_patch)))
+        return frozenset((*named_test_files(self.expected), *patch_sides(self.oracle.test_patch)))
 
     @functools.cached_property
     def gold_paths(self) -> frozenset[str]:
         """The files that the gold patch changes."""
-        return frozenset(self.sides(self.oracle.gold_patch))
+        return frozenset(patch_sides(self.oracle.gold_patch))
 
     @functools.cached_property
     def own_configuration(self) -> frozenset[str]:
@@ -103,20 +104,20 @@ class Rules:
         paths = self.gold_paths
         return bool(paths) and all(is_configuration(path, UNREADABLE) for path in paths)
 
-    @staticmethod
-    def sides(patch: str) -> dict[str, Sides]:
-        """The paths that a patch names; None where there is no file before or after, links included."""
-        try:
-            files = parse_patch(patch) if patch.strip() else []
-        except TaskError:
-            return {}
-        found: dict[str, Sides] = {}
-        for file in files:
-            if file.source is not None:
-                found[file.source] = (UNREADABLE[0], None if file.target != file.source else UNREADABLE[1])
-            if file.target is not None and file.target not in found:
-                found[file.target] = (None, UNREADABLE[1])
-        return found
+
+def patch_sides(patch: str) -> dict[str, Sides]:
+    """The paths that a patch names; None where there is no file before or after, links included."""
+    try:
+        files = parse_patch(patch) if patch.strip() else []
+    except TaskError:
+        return {}
+    found: dict[str, Sides] = {}
+    for file in files:
+        if file.source is not None:
+            found[file.source] = (UNREADABLE[0], None if file.target != file.source else UNREADABLE[1])
+        if file.target is not None and file.target not in found:
+            found[file.target] = (None, UNREADABLE[1])
+    return found
 
 
 def is_configuration(path: str, sides: Sides) -> bool:

@@ -21,9 +21,7 @@ from typing import Any, Self, TypeVar
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
-from gumshoe.env.tasks.r2egym import grading_r2egym
-from gumshoe.env.tasks.swebench import grading_swebench
-from gumshoe.env.tasks.swesmith import grading_swesmith
+from gumshoe.env.tasks.load import verified_task
 from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.repository import Applied, TaskRepository
@@ -32,15 +30,17 @@ from gumshoe.env.verifier.variants import Variants, add_examples
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Verifier", "VerifierAhead", "verified_task", "verify"]
+__all__ = ["Verifier", "VerifierAhead", "verify"]
 
 ResultT = TypeVar("ResultT")
 
 SAMPLE = 24
 """How many tests that should not break are made to fail in one of the variants."""
 KNOWN_KEPT = 256
-VARIANT_THREADS = 16
-VERDICT_THREADS = 8
+THREADS = {"verdict": 8, "variant": 16}
+"""The size of each thread pool. A verdict waits for its variants, so in a shared pool the verdicts could take every
+thread and wait forever.
+"""
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
@@ -69,10 +69,12 @@ class Verifier:
         self._task = verified_task(task, self._oracle)
         self._config = config
         self._trusted = trusted and is_built_in(task, oracle)
-        self._key = f"{task.hash} {task.workspace.path}"
         self._variants: Variants | None = None
         self._closed = False
-        self._fresh = [self._open(self._oracle)]
+        self.expected = self._expected(task)
+        """The oracle, or the tests that are known of the original repository."""
+        self._rules = Rules(self._oracle, self.expected, self._task.entrypoint)
+        self._fresh = [self._open()]
 
     def verify(self, patch: str) -> Verdict:
         """The verdict on a patch; an empty one leaves the repository as it is.
@@ -129,7 +131,7 @@ class Verifier:
 
             @functools.cache
             def original() -> TaskRepository:
-                return stack.enter_context(self._open(self._oracle))
+                return stack.enter_context(self._open())
 
             return unverifiable_lines(applied.changed, applied.paths, lambda path: original().read(path))
 
@@ -160,9 +162,8 @@ class Verifier:
         everything: bool = False,
     ) -> Variants:
         """Two variants of the tests that decide; see `TaskRepository.make_variants`."""
-        expected = self.expected
         self._reopen(2)
-        tests = (*expected.fail_to_pass, *expected.pass_to_pass)
+        tests = (*self.expected.fail_to_pass, *self.expected.pass_to_pass)
         return self._fresh[0].make_variants(tests, vary, proven, draw=draw, everything=everything)
 
     def close(self) -> None:
@@ -179,20 +180,13 @@ class Verifier:
     ) -> None:
         self.close()
 
-    @functools.cached_property
-    def expected(self) -> Oracle:
-        """The oracle, or the tests that are known of the original repository."""
+    def _expected(self, task: Task) -> Oracle:
         if self._oracle.fail_to_pass or self._oracle.pass_to_pass:
             return self._oracle
-        known = _known.get(self._key)
-        if known is None:
-            with self._open(self._oracle) as repository:
-                known = known_tests(repository.run({}, 0.0), self._task.id)
-            if self._task.workspace.content is not None or self._task.workspace.image is not None:
-                while len(_known) >= KNOWN_KEPT:
-                    _known.pop(next(iter(_known)), None)
-                _known[self._key] = known
-        return known
+        texts = [record.model_dump_json() for record in (task, self._oracle, self._config)]
+        # A folder without a digest may change between two verdicts.
+        is_fixed = task.workspace.content is not None or task.workspace.image is not None
+        return (_known_tests if is_fixed else _known_tests.__wrapped__)(*texts, trusted=self._trusted)
 
     @contextlib.contextmanager
     def _patched(self, patch: str, count: int) -> Generator[tuple[list[TaskRepository], Applied]]:
@@ -200,7 +194,7 @@ class Verifier:
         self._reopen(count)
         repositories = [self._fresh.pop(0) for _ in range(count)]
         try:
-            yield repositories, _results([_submit(each.apply, patch, self.expected) for each in repositories])[0]
+            yield repositories, _results([_submit(each.apply, patch) for each in repositories])[0]
         finally:
             for each in repositories:
                 each.close()
@@ -216,15 +210,20 @@ class Verifier:
         if self._closed:
             raise SandboxError(f"task {self._task.id}: its verifier has been closed")
         while len(self._fresh) < count:
-            self._fresh.append(self._open(self.expected))
+            self._fresh.append(self._open())
 
-    def _open(self, expected: Oracle) -> TaskRepository:
-        rules = Rules(self._oracle, expected, self._task.entrypoint)
-        return TaskRepository(self._task, rules, self._config, trusted=self._trusted)
+    def _open(self) -> TaskRepository:
+        return TaskRepository(self._task, self._rules, self._config, trusted=self._trusted)
 
 
-_known: dict[str, Oracle] = {}
-"""The known tests of tasks whose oracle names none, by the task."""
+@functools.lru_cache(KNOWN_KEPT)
+def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted: bool) -> Oracle:
+    """The tests that decide on a task whose oracle names none. The records come as JSON, which can be a cache's key."""
+    oracle = Oracle.model_validate_json(oracle_json)
+    task = verified_task(Task.model_validate_json(task_json), oracle)
+    config = SandboxConfig.model_validate_json(config_json)
+    with TaskRepository(task, Rules(oracle, oracle, task.entrypoint), config, trusted=trusted) as repository:
+        return known_tests(repository.run({}, 0.0), task.id)
 
 
 class VerifierAhead:
@@ -233,7 +232,7 @@ class VerifierAhead:
     """
 
     def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
-        self._coming = _threads(os.getpid(), VERDICT_THREADS).submit(_prepared, task, oracle, config, trusted)
+        self._coming = _threads(os.getpid(), "verdict").submit(_prepared, task, oracle, config, trusted)
 
     def wait(self) -> None:
         """Waits until it is ready. Raises as `Verifier`."""
@@ -265,17 +264,8 @@ def _close(coming: Future[Verifier]) -> None:
         coming.result().close()
 
 
-def verified_task(task: Task, oracle: Oracle) -> Task:
-    """The task with the tests that decide, and a command that runs them."""
-    if task.source == "swebench" and oracle.test_patch:
-        return grading_swebench(task, oracle)
-    if task.source == "swesmith":
-        return grading_swesmith(task, oracle)
-    return grading_r2egym(task) if task.source == "r2egym" else task
-
-
 def _submit(work: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
-    return _threads(os.getpid(), VARIANT_THREADS).submit(work, *arguments)
+    return _threads(os.getpid(), "variant").submit(work, *arguments)
 
 
 def _results(running: Sequence[Future[ResultT]]) -> list[ResultT]:
@@ -285,6 +275,6 @@ def _results(running: Sequence[Future[ResultT]]) -> list[ResultT]:
 
 
 @functools.cache
-def _threads(process: int, count: int) -> ThreadPoolExecutor:
+def _threads(process: int, name: str) -> ThreadPoolExecutor:
     del process
-    return ThreadPoolExecutor(count, thread_name_prefix="gumshoe-verdict")
+    return ThreadPoolExecutor(THREADS[name], thread_name_prefix=f"gumshoe-{name}")

@@ -76,7 +76,6 @@ USERS: dict[str, Callable[[Task, Oracle, Path], object]] = {
     "open": lambda task, oracle, folder: open_sandbox(task, LOCAL, trusted=True),
     "environment": _environment,
     "verify": lambda task, oracle, folder: verify(task, oracle, oracle.gold_patch, LOCAL, trusted=True),
-    "grade": lambda task, oracle, folder: grade(task, oracle, oracle.gold_patch, LOCAL, trusted=True),
     "check": lambda task, oracle, folder: check_task(task, oracle, LOCAL),
     "flaky": _flaky,
     "synth": _synth,
@@ -92,7 +91,7 @@ def test_nothing_of_a_foreign_task_set_runs(user: str, foreign: Pair, witness: P
     assert not witness.exists()
 
 
-@pytest.mark.parametrize("user", ["verify", "grade", "check", "flaky"])
+@pytest.mark.parametrize("user", ["verify", "check", "flaky"])
 def test_a_foreign_answer_to_a_built_in_task_does_not_run(
     user: str, case: Pair, foreign: Pair, witness: Path, tmp_path: Path
 ) -> None:

@@ -17,8 +17,8 @@ from swebench.task.repo import load_task_repo
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.load import verified_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
-from gumshoe.env.verifier.verifier import verified_task
 from gumshoe.errors import TaskError
 from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
 
