@@ -1,7 +1,4 @@
-"""Where tests are defined: their functions, found by the ids that pytest, unittest, Django and sympy give them.
-
-Standard library only, Python 3.6 to 3.14.
-"""
+"""Where tests are defined: their functions, found by the ids that pytest, unittest, Django and sympy give them."""
 
 import ast
 import contextlib
@@ -10,7 +7,7 @@ import os
 import re
 import tokenize
 
-from .falsify import SourceText
+from .source import SourceText
 
 _DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -2,7 +2,7 @@
 
     python __main__.py verdict.variants ANSWER < request
 
-Standard library only, Python 3.6 to 3.14. Nothing of the project is imported or run. The request is JSON:
+Nothing of the project is imported or run. The request is JSON:
 
     {"tests": [test id], "vary": [test id], "proven": null or {definition: [number of a comparison]},
      "files": [paths of test files that may be rewritten], "script": path or null, "seed": text,
@@ -31,7 +31,8 @@ import random
 import sys
 
 from .definitions import Definitions, expects_failure
-from .falsify import OTHER, WRONG, Replacement, comparisons, end_assertions, helper, script_end, script_exits
+from .falsify import OTHER, WRONG, comparisons, end_assertions, helper, script_end, script_exits
+from .source import Replacement
 
 
 class Rewriting:
