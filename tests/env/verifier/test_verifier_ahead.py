@@ -9,10 +9,10 @@ import pytest
 
 from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.diff import make_patch
-from gumshoe.env.verifier import VerifierAhead, verify
+from gumshoe.env.verifier import Verifier, VerifierAhead, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
-from support.folder_tasks import folder_task
+from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -69,6 +69,15 @@ def test_a_prepared_verdict_is_the_same(task: Task, oracle: Oracle | None, patch
         cold.failing_pass_to_pass,
     )
     assert now.run.outcomes == cold.run.outcomes
+
+
+def test_the_known_tests_are_those_of_the_sandbox(tmp_path: Path) -> None:
+    tests = "import os\n\nif 'MORE' in os.environ:\n    def test_more(): pass\n\ndef test_always(): pass\n"
+    path = str(write_files(tmp_path, {"test_shop.py": tests}))
+    task = folder_task(tmp_path, workspace=WorkspaceSpec(path=path, content="0" * 64))
+    for env, number in ({}, 1), ({"MORE": "1"}, 2), ({}, 1):
+        with Verifier(task, None, WARM.model_copy(update={"env": env}), trusted=False) as verifier:
+            assert len(verifier.expected.pass_to_pass) == number
 
 
 @pytest.mark.parametrize("entrypoint", [("python", "-m", "unittest"), ("pytest", "-q"), ("sh", "-c", "pytest -q")])
