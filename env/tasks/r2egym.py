@@ -137,5 +137,6 @@ def _change(diff: Mapping[str, Any]) -> tuple[str, tuple[bytes | None, bytes | N
 
 
 def _is_test(path: str) -> bool:
+    """Whether a file is a test. Less counts than with `holds_tests`: a conftest.py stays in the gold patch."""
     name = path.rpartition("/")[2]
     return name.startswith("test_") or name.endswith("_test.py") or bool({"test", "tests"} & set(path.split("/")[:-1]))

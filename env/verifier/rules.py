@@ -153,7 +153,11 @@ def is_runner(path: str, entrypoint: Collection[str]) -> bool:
 
 
 def is_test_file(path: str) -> bool:
-    """Whether a file is a test or is in a folder of tests, by the common layouts."""
+    """Whether a file is a test or is in a folder of tests, by the common layouts.
+
+    This is narrower than `holds_tests`: what a patch changes in a test is undone, and a folder such as `test` may hold
+    code of the project, as django/test does.
+    """
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     return (
         "tests" in folders or name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name == "test.py"
