@@ -1,9 +1,11 @@
-"""Everything that runs inside a sandbox: one package, standard library only, Python 3.6 to 3.14.
+"""Everything that runs inside a sandbox: one package for Python 3.6 to 3.14.
 
 The host sends all of its files to the warden when a sandbox starts (`gumshoe.env.sandboxes.channel`). The
 warden runs from memory and keeps the package on disk, as `gumshoe_inside` in the sandbox's support folder, exactly as
 it was sent. Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under
-any other.
+any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest.
+
+Names such as `_open` and `_write` keep what the program under test may replace, in modules that run in its process.
 
 | process | started as | imports |
 |---|---|---|
@@ -14,7 +16,8 @@ any other.
 | watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.suspects` | `runs`, `debugger`, `programs` |
 | test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
 | test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
-| maker of bugs | `bugs.verifier`, `bugs.trials` | `bugs`, `runs`, `programs` |
+| maker of bugs | `bugs.verifier` | `bugs`, `runs`, `programs` |
+| repair solver | `bugs.trials` | the same |
 | rewriting of tests for a verdict | `verdict.variants` | `verdict` |
 | carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |
 | build sandbox, without a warden | `programs.drop_privileges`, `programs.fetch_sdist`, by their paths | nothing |

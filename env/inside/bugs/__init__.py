@@ -1,4 +1,6 @@
-"""The maker of bugs: tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
+"""Tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
+
+The maker of bugs starts `verifier`, the repair solver of the evaluation `trials`.
 
     verifier                   the program; it has loaded pytest, and what the project imports from outside
     |- ProjectSuite.run        imports the clean project, collects and runs its tests: twice, for the baseline

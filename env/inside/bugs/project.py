@@ -1,7 +1,4 @@
-"""The project that variants are made of: its files, a clean copy to come back to, and what makes its tests random.
-
-Standard library only, Python 3.6 and later.
-"""
+"""The project that variants are made of: its files, a clean copy to come back to, and what makes its tests random."""
 
 import functools
 import os

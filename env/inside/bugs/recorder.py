@@ -1,7 +1,4 @@
-"""Pytest plugins that watch one run of a suite: outcomes and failures, and which lines each test executes.
-
-Standard library and pytest only, Python 3.6 and later.
-"""
+"""Pytest plugins that watch one run of a suite: outcomes and failures, and which lines each test executes."""
 
 import json
 import os

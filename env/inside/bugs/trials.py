@@ -9,8 +9,6 @@ tests pass; what was tried for one order is known to the others.
 
 What makes it fast: pytest is loaded once, a variant runs the failing tests alone, and the first failure ends it. Only
 a variant that passes them costs a run of the whole suite.
-
-Standard library and pytest only, Python 3.6 and later.
 """
 
 import json
@@ -19,7 +17,7 @@ import sys
 import time
 
 from .recorder import OutcomeRecorder, failing
-from .suites import run_pytest
+from .suites import run_pytest, silence
 
 
 class Trials:
@@ -81,8 +79,6 @@ def main(_):
     sys.path.insert(0, "")  # as `python -m pytest` does
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     answer = os.dup(1)
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
+    silence(0, 1, 2)
     passed = Trials(request).follow(request["orders"])
     os.write(answer, json.dumps({"passed": passed}).encode() + b"\n")

@@ -30,8 +30,6 @@ behind may break one of them: that takes a run of the whole suite to see. What f
 
 A change that reaches code which ran at the import needs the project imported again, in a process of its own. One that
 fails a test which executes its change costs a run of the whole suite.
-
-Standard library and pytest only, Python 3.6 and later.
 """
 
 import contextlib
@@ -46,7 +44,7 @@ from ..programs.runner_hooks import PASSED
 from ..runs.patches import Functions, apply
 from .project import ProjectUnderTest
 from .recorder import failing, verdict_of
-from .suites import ProjectSuite
+from .suites import ProjectSuite, silence
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")
@@ -269,8 +267,6 @@ def main(_):
     os.makedirs(project.keep, exist_ok=True)
     os.chdir(project.root)
     sys.path.insert(0, project.root)
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1):
-        os.dup2(null, descriptor)
+    silence(0, 1)
     with open(request["results"], "w") as results:
         serve(request, project, results)

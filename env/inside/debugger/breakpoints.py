@@ -1,10 +1,10 @@
-"""Breakpoints, watchpoints, and the values that logpoints have seen. Standard library only, Python 3.6 to 3.14."""
+"""Breakpoints, watchpoints, and the values that logpoints have seen."""
 
 from .files import code_lines
 from .language import CommandError, describe_exception, full_repr, short_repr, shorten
-from .stops import line_of
+from .stops import END_OF_ITERATION, line_of
 
-_END_OF_ITERATION = ("StopIteration", "StopAsyncIteration", "GeneratorExit")
+_END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)
 
 
 class Breakpoint:

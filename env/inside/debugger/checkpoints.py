@@ -1,4 +1,4 @@
-"""Checkpoints: waiting processes to which a session can return. Standard library only, Python 3.6 to 3.14.
+"""Checkpoints: waiting processes to which a session can return.
 
 `make` forks; the parent waits as the checkpoint while the child runs on as the program. `restore` ends the running
 process and forks the waiting one again, so that a session can return to a checkpoint any number of times, and from any

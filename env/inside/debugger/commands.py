@@ -1,4 +1,4 @@
-"""Commands that run the program on, set breakpoints and travel in time. Standard library only, Python 3.6 to 3.14."""
+"""Commands that run the program on, set breakpoints and travel in time."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Which files belong to the workspace, and where code is in them. Standard library only, Python 3.6 to 3.14."""
+"""Which files belong to the workspace, and where code is in them."""
 
 import ast
 import dis
@@ -16,7 +16,6 @@ from .language import CommandError
 
 SEARCH_LIMIT = 3000
 
-# A program under test may replace these; the debugger keeps the real ones.
 _open, _stat = io.open, os.stat
 
 

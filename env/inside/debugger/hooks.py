@@ -1,6 +1,6 @@
 """Hooks into test runners that stop the debugger where a test of pytest, unittest or sympy fails. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14. This module is itself the pytest plugin.
+This module is itself the pytest plugin.
 """
 
 import sys
@@ -12,7 +12,11 @@ debugger = None
 
 
 def install(chosen):
-    """Makes test runners report to a debugger: those the program imports from now on, and those already imported."""
+    """Makes test runners report to a debugger: those the program imports from now on, and those already imported.
+
+    A debugger is any object with `engage()`, `begin_test(name)`, where None means that no test runs,
+    `post_mortem(kind, value, trace, test)` and `on_breakpoint_call`, which takes the place of `breakpoint()`.
+    """
     global debugger
     debugger = chosen
     after_import("_pytest.config", lambda _: announce_plugin(__name__))

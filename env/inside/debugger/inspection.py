@@ -1,4 +1,4 @@
-"""Commands that look at the stopped program: frames, source and values. Standard library only, Python 3.6 to 3.14."""
+"""Commands that look at the stopped program: frames, source and values."""
 
 import contextlib
 import inspect

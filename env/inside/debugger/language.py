@@ -1,7 +1,4 @@
-"""The language of the debugger: commands as they are typed, values as they are shown.
-
-Standard library only, Python 3.6 to 3.14.
-"""
+"""The language of the debugger: commands as they are typed, values as they are shown."""
 
 import contextlib
 import re

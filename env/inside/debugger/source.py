@@ -1,4 +1,4 @@
-"""Modules whose functions are compiled alone or changed as they are loaded. Standard library only, Python 3.6 to 3.14.
+"""Modules whose functions are compiled alone or changed as they are loaded.
 
 Compiling a file of thousands of lines takes longer than many tests. Most changes are inside one function, so only that
 function is parsed and compiled again, at its own line numbers, and takes its place in the code of the module.

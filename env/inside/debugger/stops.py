@@ -1,4 +1,4 @@
-"""Where a stopped program is, and how far it should go. Standard library only, Python 3.6 to 3.14."""
+"""Where a stopped program is, and how far it should go."""
 
 import dis
 import threading
@@ -8,6 +8,7 @@ from .language import short_repr
 
 FRAME_LIMIT = 30
 LOCALS_LIMIT = 40
+END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
 _YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _get_ident = threading.get_ident

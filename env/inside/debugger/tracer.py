@@ -1,4 +1,4 @@
-"""Traces the program, stops it, and answers requests while it is stopped. Standard library only, Python 3.6 to 3.14."""
+"""Traces the program, stops it, and answers requests while it is stopped."""
 
 import functools
 import sys
@@ -9,12 +9,11 @@ from .checkpoints import Checkpoints, flush_output
 from .commands import Commands
 from .files import WorkspaceFiles, loaded_files, stamp_of
 from .language import describe_exception, short_repr, split_lines
-from .stops import Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
+from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
 
 _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]
-_END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 
 class Debugger:
@@ -145,7 +144,7 @@ class Debugger:
                 self._leave(frame)
 
     def _on_exception(self, frame, kind, value, trace):
-        if issubclass(kind, _END_OF_ITERATION) and trace is None:
+        if issubclass(kind, END_OF_ITERATION) and trace is None:
             return
         self._raising = frame, None
         if self.breakpoints.catches and value is not self._met:
@@ -157,7 +156,7 @@ class Debugger:
                 self.stop_at(frame, "raised", breakpoint=hit.number, exception=shown, note=problem)
                 return
         plan = self._plan_for(frame)
-        if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, _END_OF_ITERATION):
+        if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, END_OF_ITERATION):
             self.last_exception = value
             self.stop_at(frame, "exception", exception=describe_exception(kind, value))
 

@@ -1,4 +1,4 @@
-"""Sets the trace function as late and as cheaply as breakpoints allow. Standard library only, Python 3.6 to 3.14.
+"""Sets the trace function as late and as cheaply as breakpoints allow.
 
 A trace function costs something at each call in the program, and a test runner makes tens of thousands before the first
 test. As long as breakpoints are the only thing to stop at, code that is known to have none is dismissed at a glance,

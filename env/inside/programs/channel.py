@@ -1,4 +1,4 @@
-"""JSON lines over a socket that nothing else writes to. Standard library only, Python 3.6 to 3.14."""
+"""JSON lines over a socket that nothing else writes to."""
 
 import contextlib
 import fcntl

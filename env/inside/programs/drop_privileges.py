@@ -1,8 +1,6 @@
 """Becomes another user with its own limits and runs a program. Runs as the first program of a build sandbox.
 
-    python drop_privileges.py '{"user": id or null, "limits": {name: value}}' PROGRAM ARGUMENT...
-
-Standard library only, Python 3.6 and later.
+python drop_privileges.py '{"user": id or null, "limits": {name: value}}' PROGRAM ARGUMENT...
 """
 
 import json

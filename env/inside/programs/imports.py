@@ -1,7 +1,4 @@
-"""The test runner that a test server has loaded, and what in a workspace makes a fork differ from a fresh interpreter.
-
-Standard library only, Python 3.6 to 3.14.
-"""
+"""The test runner of a test server, and what in a workspace makes a fork differ from a fresh interpreter."""
 
 import contextlib
 import gc

@@ -2,7 +2,7 @@
 
 The host sends `{"messages": [...]}`, which are written to the server, and gets back `{"message": {...}}`, the next that
 the server writes, or `{"ended": why}`. What the server writes to its standard error shows on the terminal. Lines that
-are not JSON objects are left out. Standard library only, Python 3.6 to 3.14.
+are not JSON objects are left out.
 """
 
 import json

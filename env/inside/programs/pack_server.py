@@ -5,8 +5,6 @@
 PACK is the report as JSON (`null`: there is none), TEXT the same report as readable text. The one tool is `report`.
 Messages are lines of JSON-RPC 2.0, as in the stdio transport of the Model Context Protocol (modelcontextprotocol.io,
 specification, base protocol). An official SDK is not an option: images of repositories have their own old Pythons.
-
-Standard library only, Python 3.6 and later.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Runs a program as `python` would, under a debugger. Standard library only, Python 3.6 to 3.14."""
+"""Runs a program as `python` would, under a debugger."""
 
 import builtins
 import contextlib
@@ -27,8 +27,11 @@ _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
 
 
-class NullObserver:
-    """Stands for a debugger where there is none."""
+class NullDebugger:
+    """Stands for a debugger where there is none: `run_program` needs no more of one than `post_mortem`.
+
+    The hooks into test runners need more; see `debugger.hooks.install`.
+    """
 
     @staticmethod
     def post_mortem(*_):
@@ -58,7 +61,7 @@ def run_program(arguments, debugger, as_given=False):
     runner of tests from ending.
     """
     code = _run(arguments, debugger, as_given)
-    if debugger is NullObserver and has_run_tests():
+    if debugger is NullDebugger and has_run_tests():
         end_despite_threads(code)
     return code
 

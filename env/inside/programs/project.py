@@ -1,4 +1,4 @@
-"""Which files belong to the project under test. Standard library only, Python 3.6 to 3.14."""
+"""Which files belong to the project under test."""
 
 import linecache
 import os

@@ -3,7 +3,7 @@
 The host sends `{"argv": [...], "env": {...}}`, in which `{base_url}` stands for the address of the local server. It
 gets back `{"request": {"method", "path", "type", "body"}}`, to be answered with `{"status", "type", "body"}`, or
 `{"exit_code": n}` once the program has ended. Bodies are base64. Requests are carried one after the other; the host
-decides where they go. Standard library only, Python 3.6 to 3.14.
+decides where they go.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """Hooks into test runners: who listens to them, and how unittest and sympy's own runner (`bin/test`) are made to tell.
 
-Standard library only, Python 3.6 to 3.14. A runner is wrapped once the program has imported it, so nothing is imported
-that the program would not import itself. For pytest there are plugins: `debugger.hooks` and `runs.outcomes`.
+A runner is wrapped once the program has imported it, so nothing is imported that the program would not import itself.
+For pytest there are plugins: `debugger.hooks` and `runs.outcomes`.
 """
 
 import functools

@@ -25,7 +25,7 @@ from ..warden import launcher, system
 from .imports import Imports, Scan, freeze, names_at_start, with_added
 from .program import (
     STARTER,
-    NullObserver,
+    NullDebugger,
     exit_code,
     find_script,
     is_pytest,
@@ -143,7 +143,7 @@ class Server:
 def _run(program):
     """Runs one of our scripts, or a program as it is. Returns the exit code."""
     if program[0] != STARTER or program[1] not in PROGRAMS:
-        return run_program(program, NullObserver, as_given=True)
+        return run_program(program, NullDebugger, as_given=True)
     sys.argv = list(program)
     try:
         return _import(program[1]).main(program[2:])

@@ -2,8 +2,7 @@
 
     python __main__.py programs.syntax -- -m pytest < module.py
 
-Standard library only, Python 3.6 to 3.14. No part of the text is run, nor is the program after `--`: it only says which
-test server may fork for it.
+No part of the text is run, nor is the program after `--`: it only says which test server may fork for it.
 """
 
 import os

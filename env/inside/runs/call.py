@@ -1,4 +1,4 @@
-"""One recorded call of a function, and how values in it are described. Standard library only, Python 3.6 to 3.14."""
+"""One recorded call of a function, and how values in it are described."""
 
 import collections
 import os

@@ -1,4 +1,4 @@
-"""Changes one line of a module as it is imported, in memory. Standard library only, Python 3.6 to 3.14.
+"""Changes one line of a module as it is imported, in memory.
 
 `do` says how: `skip` leaves the line out, `true` and `false` force the condition of an `if` or `while`, `condition
 EXPRESSION` replaces that condition, `iterate EXPRESSION` lets a `for` iterate over something else, `return EXPRESSION`
@@ -18,7 +18,6 @@ import symtable
 from ..debugger.files import last_line
 from ..debugger.source import SCOPES, ModuleSource, first_line, load_from, yields
 
-# Tests may replace these.
 _write = os.write
 
 HIT = "__gumshoe_hit__"

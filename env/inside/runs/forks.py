@@ -1,7 +1,4 @@
-"""Forks of this process: waited for, limited, and ended with all that they have started.
-
-Standard library only, Python 3.6 to 3.14.
-"""
+"""Forks of this process: waited for, limited, and ended with all that they have started."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Follows which lines of the project a test runs, and who called whom. Standard library only, Python 3.6 to 3.14.
+"""Follows which lines of the project a test runs, and who called whom.
 
 From Python 3.12 on, each line costs once per test, and each call of a function in the project a little. Before, each
 call costs a little, and functions of the project are followed line by line until several calls in a row, or a long

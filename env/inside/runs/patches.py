@@ -3,8 +3,6 @@
 What is inside functions can be changed this way. If a change reaches other code that ran while its module was imported
 (a decorator, a default, a class attribute), or what others may have seen of a function when it was made (its
 parameters, its docstring, whether it is a generator), there is no patch, and the variant has to be imported.
-
-Standard library only, Python 3.6 and later.
 """
 
 import gc

@@ -1,5 +1,4 @@
-"""Watches one run of the tests at chosen places, and writes the values of expressions there. Standard library only,
-Python 3.6 to 3.14.
+"""Watches one run of the tests at chosen places, and writes the values of expressions there.
 
 A probe is `{"event": "line" | "return" | "failure", "path", "line", "time", "test", "up", "expression"}`, see
 `StopProbe` in gumshoe.records. Every test that reaches the place is watched, so that failing and passing tests can be
@@ -72,7 +71,7 @@ def _place(event, path, line, breakpoints):
     return found.path, found.line
 
 
-class ProbeObserver:
+class ProbeDebugger:
     """Stands in for a debugger: it never stops, it only looks.
 
     Args:

@@ -1,13 +1,13 @@
 """Counts which lines failing and passing tests run, as a plugin of pytest. PYTEST_DONT_REWRITE
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. It does nothing without the variable GUMSHOE_LINES,
-which names the file to write: `{"failed": n, "passed": n, "running": n, "lines": {path: {line: [failing, passing]}},
-"distances": {path: {line: n}}}`. `failing` and `passing` are the numbers of tests that ran the line; lines that no
-failing test ran are left out. `distances` says, by the line at which a function begins, how many calls lie between it
-and the frame that failed. Paths are relative to the project; tests, installed packages and the standard library are
-left out. The whole file is rewritten at most once a second, and at the end, so that what is known survives when the
-run is killed. A test that has run for some seconds is recorded as failing while it runs, with `running` being 1, and
-its current frame counts as the one that failed: if the run is killed, it is a test that never ended.
+Works with pytest 3.6 and later. It does nothing without the variable GUMSHOE_LINES, which names the file to write:
+`{"failed": n, "passed": n, "running": n, "lines": {path: {line: [failing, passing]}}, "distances": {path: {line: n}}}`.
+`failing` and `passing` are the numbers of tests that ran the line; lines that no failing test ran are left out.
+`distances` says, by the line at which a function begins, how many calls lie between it and the frame that failed. Paths
+are relative to the project; tests, installed packages and the standard library are left out. The whole file is
+rewritten at most once a second, and at the end, so that what is known survives when the run is killed. A test that has
+run for some seconds is recorded as failing while it runs, with `running` being 1, and its current frame counts as the
+one that failed: if the run is killed, it is a test that never ended.
 
 A test is its set-up, its own code and its tear-down, up to the exception that fails it: what runs after that, and what
 builds the message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts
@@ -27,12 +27,11 @@ import os
 import sys
 import time
 
-from ..programs.program import STARTER, NullObserver, read_request, run_program
+from ..programs.program import STARTER, NullDebugger, read_request, run_program
 from ..programs.project import holds_tests, project_path
 from ..programs.runner_hooks import Observer, observe
 from .lines import make_follower
 
-# Tests may replace these.
 _open, _dumps, _sleep, _time = open, json.dumps, time.sleep, time.time
 
 _current_frames = vars(sys)["_current_frames"]
@@ -204,7 +203,7 @@ def main(arguments):
     spectrum = SpectrumObserver(request["record"], os.getcwd())
     observe(spectrum)
     try:
-        return run_program(program, NullObserver)
+        return run_program(program, NullDebugger)
     finally:
         if spectrum.has_tests:
             spectrum.finish()

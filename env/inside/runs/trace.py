@@ -2,10 +2,10 @@
 
     GUMSHOE_TRACE=request.json python __main__.py runs.trace -- -m pytest -q
 
-Standard library only, Python 3.6 to 3.14, pytest 3.6 and later. The request is `{"function": {"path", "line", "name"},
-"record", "deadline_s"}`. The program runs in a child; at the deadline, the call in progress is recorded as unfinished,
-and the program is killed. A program that runs none of pytest, unittest and sympy's runner counts as one test, which
-fails if the exit code is not 0. After each test in which the function was called, a JSON line is appended to `record`:
+Works with pytest 3.6 and later. The request is `{"function": {"path", "line", "name"}, "record", "deadline_s"}`. The
+program runs in a child; at the deadline, the call in progress is recorded as unfinished, and the program is killed. A
+program that runs none of pytest, unittest and sympy's runner counts as one test, which fails if the exit code is not 0.
+After each test in which the function was called, a JSON line is appended to `record`:
 
     {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
 
@@ -28,14 +28,14 @@ import signal
 import sys
 import time
 
-from ..programs.program import NullObserver, is_pytest, read_request, run_program
+from ..debugger.stops import END_OF_ITERATION
+from ..programs.program import NullDebugger, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
 from .call import PLAIN, Call, Describer, describe_error, variables_of
 from .forks import start_fork
-from .watching import END_OF_ITERATION, watch_function
+from .watching import watch_function
 
-# Tests may replace these.
 _open, _write, _close, _dumps = os.open, os.write, os.close, json.dumps
 
 _getpid = os.getpid
@@ -339,7 +339,7 @@ def _child(program, request):
     recorder.watching.start()
     code = 1
     try:
-        code = run_program(program, NullObserver)
+        code = run_program(program, NullDebugger)
     finally:
         if not is_pytest(program) and not any(recorder.tests.values()):
             recorder.end_test(code != 0)

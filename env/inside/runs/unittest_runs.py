@@ -1,19 +1,16 @@
 """Writes the outcomes of the tests that unittest or sympy's runner runs, as `outcomes` does with pytest.
 
-    python __main__.py runs.unittest_runs -- PROGRAM argument...    with the file's name in GUMSHOE_OUTCOMES
-
-Standard library only, Python 3.6 to 3.14.
+python __main__.py runs.unittest_runs -- PROGRAM argument...    with the file's name in GUMSHOE_OUTCOMES
 """
 
 import json
 import os
 import traceback
 
-from ..programs.program import NullObserver, run_program
+from ..programs.program import NullDebugger, run_program
 from ..programs.project import project_frames
 from ..programs.runner_hooks import FAILED, Listener, after_import, listen
 
-# Tests may replace these.
 _open, _dumps = open, json.dumps
 
 
@@ -67,4 +64,4 @@ def main(arguments):
     write_outcomes(os.environ["GUMSHOE_OUTCOMES"])
     # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
     after_import("unittest.result", _never_stop)
-    return run_program(arguments[arguments.index("--") + 1 :], NullObserver, as_given=True)
+    return run_program(arguments[arguments.index("--") + 1 :], NullDebugger, as_given=True)

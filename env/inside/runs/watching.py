@@ -7,11 +7,10 @@ watches the calls of one function; `lines` has watchers of its own, which can le
 import sys
 import threading
 
-from ..debugger.stops import is_pause, is_raising
+from ..debugger.stops import END_OF_ITERATION, is_pause, is_raising
 
 _current_frame = vars(sys)["_getframe"]
 _get_ident = threading.get_ident
-END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 _gettrace, _settrace = sys.gettrace, sys.settrace
 
 

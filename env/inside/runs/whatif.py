@@ -2,9 +2,8 @@
 
     python __main__.py runs.whatif -- -m pytest -q        with the request in the file that GUMSHOE_WHATIF names
 
-Standard library only, Python 3.6 to 3.14. The request is `{"variants": [{"path", "line", "do", "time", "when"}],
-"probes": [...], "failing", "usual_s", "repairs_only", "folder", "deadline_s"}`. No file changes. The processes, each
-a fork of the one it hangs from:
+The request is `{"variants": [{"path", "line", "do", "time", "when"}], "probes": [...], "failing", "usual_s",
+"repairs_only", "folder", "deadline_s"}`. No file changes. The processes, each a fork of the one it hangs from:
 
     whatif            has the test runner loaded, but not the project
     |- collected      only if `failing` tests are named: pytest imports the project and collects these tests
@@ -34,12 +33,12 @@ import warnings
 from typing import Any
 
 from ..debugger import hooks
-from ..programs.program import NullObserver, is_pytest, read_request, run_program
+from ..programs.program import NullDebugger, is_pytest, read_request, run_program
 from ..programs.runner_hooks import FAILED
 from .change import Change, ChangeError, count_hits, install, source_of, transform
 from .forks import answer_of, run_all, start_fork
 from .patches import Functions, apply
-from .probes import ProbeObserver
+from .probes import ProbeDebugger
 from .unittest_runs import write_outcomes
 
 PATIENCE = 5
@@ -149,7 +148,7 @@ class ChangedRuns:
             if change is not None:
                 install(change, run.hits)
             elif self._request.get("probes"):
-                watcher = ProbeObserver(self._request["probes"], os.path.join(self._folder, "probes.jsonl"))
+                watcher = ProbeDebugger(self._request["probes"], os.path.join(self._folder, "probes.jsonl"))
             self._run_program(run.record, watcher)
         return run
 
@@ -166,7 +165,7 @@ class ChangedRuns:
                 watcher.engage()
         code = 1
         try:
-            code = run_program(self._program, watcher or NullObserver)
+            code = run_program(self._program, watcher or NullDebugger)
         finally:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
