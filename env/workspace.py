@@ -17,7 +17,7 @@ from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
 from gumshoe.tools.runs.interpreters import behind_launcher, ignores_path, our_program, python_words
 from gumshoe.tools.runs.scripts import NO_TRACEBACKS
 
-__all__ = ["Workspace"]
+__all__ = ["READONLY_FILE", "Workspace"]
 
 _ASK_S = 60.0
 HIDE_FILE, READONLY_FILE = ".debugignore", ".debugreadonly"

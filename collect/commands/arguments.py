@@ -10,7 +10,7 @@ from typing import Any
 
 from gumshoe.env.environments import environment_of
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.folders import PYTEST
+from gumshoe.env.tasks.folders import DEFAULT_COMMAND
 from gumshoe.env.tasks.load import SOURCES
 from gumshoe.env.tasks.taskset import TASKS, is_taskset
 from gumshoe.errors import TaskError
@@ -28,7 +28,7 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
     parser.add_argument(
         "--entrypoint",
         metavar="COMMAND",
-        help=f"{entrypoint} (default: {PYTEST}, or the command of the set named by --environment)",
+        help=f"{entrypoint} (default: {DEFAULT_COMMAND}, or the command of the set named by --environment)",
     )
     parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
     parser.add_argument(
@@ -57,7 +57,7 @@ def _command(arguments: argparse.Namespace) -> str:
     if arguments.environment and is_taskset(Path(arguments.environment)):
         for task in read_records(Path(arguments.environment) / TASKS, Task, error=TaskError):
             return shlex.join(task.entrypoint)
-    return PYTEST
+    return DEFAULT_COMMAND
 
 
 def policy_of(arguments: argparse.Namespace) -> dict[str, Any]:

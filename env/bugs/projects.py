@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pathspec
 
-from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, casebook_projects, check_name, left_out_of_copy, test_files
+from gumshoe.env.tasks.projects import (
+    CASEBOOK,
+    PYTEST,
+    SCHEME,
+    casebook_projects,
+    check_name,
+    left_out_of_copy,
+    test_files,
+)
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Task, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
@@ -72,7 +80,6 @@ class Suite:
         )
 
 
-SCHEME = "casebook:"
 MAX_SOURCE_BYTES = 4 << 20
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from gumshoe.env.ignore import Patterns
 from gumshoe.env.inside.programs.project import FOREIGN
-from gumshoe.env.tasks.projects import digest_of
+from gumshoe.env.tasks.projects import PYTEST, digest_of
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-__all__ = ["PYTEST", "load_local", "load_nightmare"]
+__all__ = ["DEFAULT_COMMAND", "load_local", "load_nightmare"]
 
-PYTEST = "python -m pytest -q"
+DEFAULT_COMMAND = shlex.join(PYTEST)
 """How the tests of a repository run where nothing else is said."""
 TEST = "test.py"
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*=")
 
 def load_local(
     path: str | Path,
-    entrypoint: str | Sequence[str] = PYTEST,
+    entrypoint: str | Sequence[str] = DEFAULT_COMMAND,
     debug_entrypoint: str | Sequence[str] | None = None,
     problem_statement: str = "",
     setup: Sequence[str | Sequence[str]] = (),

@@ -112,12 +112,13 @@ def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple
 
 
 def _call(source: str, loader: Loader, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:
-    parameters = [name for name in inspect.signature(loader).parameters if name != SKIPPING]
-    skipping = {} if len(parameters) == len(inspect.signature(loader).parameters) else {SKIPPING: on_error}
+    signature = inspect.signature(loader)
+    skipping = {SKIPPING: on_error} if SKIPPING in signature.parameters else {}
     try:
-        bound = inspect.signature(loader).bind(**options, **skipping)
+        bound = signature.bind(**options, **skipping)
     except TypeError as error:
-        raise TaskError(f"task source {source}: {error} (its options: {', '.join(parameters)})") from None
+        known = ", ".join(name for name in signature.parameters if name != SKIPPING)
+        raise TaskError(f"task source {source}: {error} (its options: {known})") from None
     return [(_with_content(task), oracle) for task, oracle in loader(*bound.args, **bound.kwargs)]
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "LEFT_OUT",
     "MAX_FOLDER_BYTES",
     "PYTEST",
+    "SCHEME",
     "casebook_projects",
     "check_name",
     "digest_of",

@@ -29,8 +29,8 @@ __all__ = [
     "read_rows",
     "required",
     "row_name",
+    "runnable_test_files",
     "script",
-    "test_files",
     "test_ids",
     "test_targets",
 ]
@@ -203,6 +203,6 @@ def test_targets(patch: str) -> list[str]:
     return list(dict.fromkeys(file.target for file in parse_patch(patch) if file.target is not None))
 
 
-def test_files(patch: str) -> list[str]:
+def runnable_test_files(patch: str) -> list[str]:
     """Those of the `test_targets` that can be run."""
     return [path for path in test_targets(patch) if path.endswith(".py")]

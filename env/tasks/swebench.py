@@ -25,8 +25,8 @@ from gumshoe.env.tasks.rows import (
     load_instances,
     required,
     row_name,
+    runnable_test_files,
     script,
-    test_files,
     test_ids,
     test_targets,
 )
@@ -85,7 +85,7 @@ def grading_swebench(task: Task, oracle: Oracle) -> Task:
     if not oracle.test_patch:
         return task
     own = task.tags.get(COMMAND)
-    command = _test_command(task.tags["project"], test_files(oracle.test_patch), own and shlex.split(own))
+    command = _test_command(task.tags["project"], runnable_test_files(oracle.test_patch), own and shlex.split(own))
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})
 
 
@@ -98,9 +98,9 @@ def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
         if str(language).lower() != "python":
             raise TaskError(f"{where}: it is a task in {language}, and only Python can be debugged")
     with named(where):
-        files = test_files(test_patch)
+        files = runnable_test_files(test_patch)
         parse_patch(row["patch"])
-    command = _own_command(row, where) or _scripted_command(row, test_files(test_patch))
+    command = _own_command(row, where) or _scripted_command(row, runnable_test_files(test_patch))
     task = Task(
         id=row["instance_id"],
         source="swebench",

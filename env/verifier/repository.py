@@ -19,13 +19,13 @@ from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, recor
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
 from gumshoe.env.verifier.variants import Variants, draw_doctests
+from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
 from gumshoe.tools.runs.interpreters import ignores_path, is_pytest, our_program, python_words
 
-__all__ = ["READONLY_FILE", "Applied", "Launch", "TaskRepository", "launch"]
+__all__ = ["Applied", "Launch", "TaskRepository", "launch"]
 
-READONLY_FILE = ".debugreadonly"
 VARIANTS, PROGRAM = "variants.json", "verdict.variants"
 REWRITE_S = 120.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})

@@ -16,7 +16,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.collect.commands.arguments import add_repository_arguments, repository_options
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.env.tasks.folders import PYTEST, load_local
+from gumshoe.env.tasks.folders import DEFAULT_COMMAND, load_local
 from gumshoe.env.tasks.taskset import write_taskset
 
 BUGGY = "def add(a, b):\n    return a - b\n"
@@ -188,6 +188,6 @@ def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path, tmp_path: 
     write_taskset(made, load_local(repo, entrypoint=command))
     (made / "environments").mkdir()
     (made / "environments" / f"{name}.json").write_text("{}")
-    assert entrypoint() == entrypoint("--environment", name) == PYTEST
+    assert entrypoint() == entrypoint("--environment", name) == DEFAULT_COMMAND
     assert entrypoint("--environment", str(made)) == command
     assert entrypoint("--environment", str(made), "--entrypoint", "pytest -x") == "pytest -x"
