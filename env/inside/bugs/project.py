@@ -16,15 +16,14 @@ class ProjectUnderTest:
         self.keep = request["keep"]
         self.clean = os.path.join(self.keep, "clean")
         self.temporary = os.path.join(self.keep, "tmp")
-        self.cpu_s = float(request["cpu_s"])
-        self.wall_s = float(request["wall_s"])
-        self.trace_factor = float(request.get("trace_factor", 1.0))
+        self.cpu_s = self.wall_s = float(request["timeout_s"])
+        self.trace_factor = float(request["trace_factor"])
         self.memory = int(request["memory_mb"]) << 20
         self.arguments = ["-q", "--tb=native", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
         # Plugins may be loaded before pytest is configured, and a project may turn every warning into an error.
         self.arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        self.arguments += request.get("arguments", [])
+        self.arguments += request["arguments"]
         self.entries = {}
         self.randomness = Randomness()
 

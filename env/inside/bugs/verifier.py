@@ -3,7 +3,8 @@
 Reads one JSON request from standard input:
 
     {"root": folder of the project, "keep": folder for what outlives this process, "results": file to write,
-     "cpu_s": seconds, "wall_s": seconds, "memory_mb": megabytes,
+     "timeout_s": seconds for a run of the tests, "trace_factor": how many times that for one that is traced,
+     "arguments": [pytest's], "memory_mb": megabytes,
      "candidates": [{"id": text, "files": {path: text}, "lines": {path: [line, ...]}}, ...]}
 
 and writes one JSON object a line to `results`. The first line is about the project as it is, its baseline: the first
@@ -55,8 +56,9 @@ CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
-def find_baseline(project, suite):
+def find_baseline(suite):
     """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start."""
+    project = suite.project
     project.save_clean_copy()
     seen = suite.run([], trace=True)
     if "status" in seen:
@@ -86,13 +88,13 @@ def differing(first, second):
     return sorted(test for test in set(first) | set(second) if first.get(test) != second.get(test))
 
 
-def baseline(project, suite):
+def baseline(suite):
     """What `find_baseline` returns, which is kept for later processes."""
-    path = os.path.join(project.keep, "known.json")
+    path = os.path.join(suite.project.keep, "known.json")
     if os.path.exists(path):
         with open(path) as file:
             return json.load(file)
-    known = find_baseline(project, suite)
+    known = find_baseline(suite)
     if known is not None:
         with open(path, "w") as file:
             json.dump(known, file)
@@ -117,15 +119,15 @@ def covering_tests(covered, lines):
     return sorted(tests)
 
 
-def judge_in_place(candidates, project, suite, known):
+def judge_in_place(candidates, suite, known):
     """{id: what becomes of it} of the candidates that can be judged without importing the project again."""
 
     def work(run):
-        judge = InPlace(project, known, run)
+        judge = InPlace(suite.project, known, run)
         answers = {each["id"]: judge.answer(each) for each in candidates}
         return {"answers": {name: answer for name, answer in answers.items() if answer is not None}}
 
-    wall_s = project.wall_s * (1 + 3 * len(candidates))
+    wall_s = suite.project.wall_s * (1 + 3 * len(candidates))
     return suite.collected(work, wall_s).get("answers", {}) if candidates else {}
 
 
@@ -189,7 +191,7 @@ class InPlace:
         return self._passing.issuperset(tests)
 
 
-def judge_imported(candidate, project, suite, covered):
+def judge_imported(candidate, suite, covered):
     """What becomes of a candidate that is imported. A killed one has run the whole suite once, and its failing tests
     twice.
     """
@@ -204,6 +206,7 @@ def judge_imported(candidate, project, suite, covered):
     tests = covering_tests(covered["lines"], candidate["lines"])
     if not tests:
         return {"status": "uncovered"}
+    project = suite.project
     are_few = "" not in tests and len(tests) < FEW * len(covered["tests"])
     project.reset_and_write(candidate["files"])
     seen = suite.collected(work, 3 * project.wall_s, is_clean=False)
@@ -241,7 +244,7 @@ def write_line(results, value):
 def serve(request, project, results):
     """Writes a line for the baseline, and one for each candidate."""
     suite = ProjectSuite(project)
-    known = baseline(project, suite)
+    known = baseline(suite)
     if known is None:
         return
     write_line(results, known["seen"])
@@ -252,9 +255,9 @@ def serve(request, project, results):
     project.read_clean_entries()
     project.restore()
     freeze()
-    answers = judge_in_place(request["candidates"], project, suite, known)
+    answers = judge_in_place(request["candidates"], suite, known)
     for candidate in request["candidates"]:
-        answer = answers.get(candidate["id"]) or judge_imported(candidate, project, suite, known["covered"])
+        answer = answers.get(candidate["id"]) or judge_imported(candidate, suite, known["covered"])
         write_line(results, dict(answer, id=candidate["id"]))
 
 

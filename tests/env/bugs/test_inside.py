@@ -86,8 +86,9 @@ def asked(root: Path, *variants: tuple[str, str], python: str = sys.executable) 
         "root": str(root),
         "keep": str(root.parent / "keep"),
         "results": str(root.parent / "results"),
-        "cpu_s": 20,
-        "wall_s": 90,
+        "timeout_s": 60,
+        "trace_factor": 1,
+        "arguments": [],
         "memory_mb": 4096,
         "candidates": candidates,
     }
