@@ -134,6 +134,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
+def no_earlier_server() -> None:
+    """A warm sandbox of an earlier test may have the server of another test runner, which observations tell."""
+    from gumshoe.env.sandboxes.open import close_pools
+
+    close_pools()
+
+
+@pytest.fixture
 def not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps coverage out of programs that a test starts and the floor leaves out: Python runs slower with it."""
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)

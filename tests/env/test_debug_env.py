@@ -48,6 +48,7 @@ def call(name: str, **arguments: object) -> ToolCall:
 FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 
+@pytest.mark.usefixtures("no_earlier_server")
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
     made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=WARM, trusted=True)
     assert made.spec is not None
@@ -58,6 +59,7 @@ def test_it_passes_gymnasiums_own_check(task: Task) -> None:
         made.close()
 
 
+@pytest.mark.usefixtures("no_earlier_server")
 def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: DebugEnv) -> None:
     calls = (call("eval"), call("view", path="calc.py"), call("bash", command="sleep 0.01; echo x"), FIX, call("eval"))
 

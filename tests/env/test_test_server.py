@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall
@@ -19,7 +18,7 @@ from support.folder_tasks import PYTEST, folder_task
 from support.sandboxes.sandbox_backends import WARM
 from support.sandboxes.warm_sandboxes import FIND_SERVERS, fill_pools, servers_in
 
-pytestmark = pytest.mark.needs("bubblewrap")
+pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("no_earlier_server")]
 
 CASES = {"casebook/ttl_cache", "casebook/event_sim", "casebook/delivery_import"}
 Open = Callable[..., Workspace]
@@ -28,12 +27,6 @@ Open = Callable[..., Workspace]
 def _facts(run: TestRun) -> tuple[int | None, bool, list[Any]]:
     messages = [(each.id, each.outcome, re.sub(r"0x\w+", "", each.message), each.frames) for each in run.outcomes]
     return run.result.exit_code, run.result.timed_out, messages
-
-
-@pytest.fixture(autouse=True)
-def no_earlier_server() -> None:
-    """A sandbox of an earlier test may have the server of another runner."""
-    close_pools()
 
 
 @pytest.fixture
