@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.diff import parse_patch
 from gumshoe.env.sandboxes.byte_code import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
 from gumshoe.env.tasks.load import verified_task
@@ -94,6 +95,8 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: Repa
 
 
 def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> _Found:
+    # Git forgives a hunk without its last lines of context; the teacher and the scores read the patch as it stands.
+    parse_patch(oracle.gold_patch)
     problems: list[str] = []
     falsifiable, unfit = None, ()
     with Verifier(task, oracle, config, trusted=True) as verifier:

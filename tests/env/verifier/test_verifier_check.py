@@ -107,6 +107,11 @@ def test_without_a_gold_patch_only_the_failing_is_checked_and_a_broken_task_does
     assert results[1].duration_s > 0
 
 
+def test_a_gold_patch_that_lost_its_last_lines_is_refused(project: Path) -> None:
+    whole = make_patch({"calc.py": (BUGGY.encode() + b"\n\n", CLEAN.encode() + b"\n\n")})
+    assert "not a unified diff" in problems(a_task(project, gold_patch=whole.rstrip()))
+
+
 def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
     wrong = make_patch({"calc.py": (BUGGY.encode(), b"def add(a, b):\n    return 4\n")})
     assert problems(a_task(project, gold_patch=wrong)).startswith(
