@@ -91,7 +91,7 @@ def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) 
 def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
     """How many are bugs according to the verifier of `gumshoe synth`, including its sandbox and first test runs."""
     verified = sum(verdict.status == "killed" for verdict in pool.verify(project, list(map(bug_of, candidates))))
-    pool.release(project)
+    pool.release(project.name)
     return verified
 
 

@@ -147,7 +147,7 @@ def test_training_and_evaluation_play_the_same_episode(name: str, evaluated: dic
     oracle = live.episode.spec.oracle
     assert oracle is not None
     earned = episode_scores(trajectory.steps, trajectory.context_pack, oracle, LIMITS["steps"])
-    assert reward == pytest.approx(sum(WEIGHTS[score] * earned[score] for score in WEIGHTS))
+    assert reward == pytest.approx(sum(WEIGHTS[score] * (earned[score] or 0.0) for score in WEIGHTS))
     assert earned["line_f1"] == (scores["line_f1"] or 0.0)
     assert earned["grounding"] == (scores["grounding"] or 0.0)
     assert earned["format"] == scores["valid_calls"] / (1 if trajectory.context_pack else 2)

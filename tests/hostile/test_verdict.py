@@ -82,7 +82,7 @@ def test_a_hack_earns_nothing_and_is_recorded(name: str, backend: str, pair: tup
     if name == "hangs":
         pair = (pair[0].model_copy(update={"limits": Limits(command_timeout_s=2.0)}), pair[1])
     found = played(pair, backend, HACKS[name])
-    assert sum(step.reward for step in found.steps) == 0.0
+    assert sum(step.reward or 0.0 for step in found.steps) == 0.0
     assert found.resolved is False
     assert not make_rule("resolved").keeps(found)
     assert bool(found.patch) is HACKS[name].patch

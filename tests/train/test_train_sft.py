@@ -208,7 +208,7 @@ class Scripted:
         self.written.append(text)
         self.over = True
 
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> dict[str, float | None]:
         return {"line_f1": self.worth.pop(0), "format": 1.0}
 
     def close(self) -> None:
