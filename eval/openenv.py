@@ -17,11 +17,10 @@ from gumshoe import __version__
 from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
+from gumshoe.rewards import WEIGHTS, check_weights, weighted_sum
 from gumshoe.text import escape
 
 __all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]
-
-WEIGHTS: Mapping[str, float] = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
 
 
 class OpenEnvConfig(LiveConfig):
@@ -177,14 +176,13 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         """The verifier's verdict on a patch, else the weighted sum of the scores; None if one of these is not known."""
         if live.episode.stop is StopReason.SUBMITTED:
             return live.episode.reward
-        values = {name: scores.get(name, 0.0) for name in self._config.weights}
-        known = {name: value for name, value in values.items() if value is not None}
-        return None if known != values else sum(self._config.weights[name] * value for name, value in known.items())
+        return weighted_sum(scores, self._config.weights)
 
 
 def make_app(config: OpenEnvConfig) -> FastAPI:
     """The application. Raises ConfigError and TaskError."""
     arena, turns = LiveArena(config), itertools.count()
+    check_weights(config.weights, arena.scores)
     return create_fastapi_app(
         lambda: DebugEnvironment(arena, config, turns),
         DebugAction,

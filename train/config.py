@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, PositiveFloat, PositiveInt, model_validat
 from gumshoe.config import Config, apply_overrides, load_config, read_yaml, unknown_choice
 from gumshoe.errors import ConfigError
 from gumshoe.plugins import search_beside
+from gumshoe.rewards import WEIGHTS
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
 __all__ = [
@@ -47,10 +48,7 @@ class LiveSection(Config):
         "gumshoe.eval.live:open_arena", description="module:function that creates the episodes from the section live"
     )
     live: dict[str, JsonValue] = Field(description="tasks, sandbox and limits, as that function reads them")
-    weights: dict[str, float] = Field(
-        default={"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1},
-        description="weight of each score in the reward",
-    )
+    weights: dict[str, float] = Field(default=dict(WEIGHTS), description="weight of each score in the reward")
     max_tokens: PositiveInt = Field(256, description="maximum tokens per turn")
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.errors import SandboxError
 from gumshoe.plugins import load_path
+from gumshoe.rewards import check_weights, weighted_sum
 from gumshoe.train.config import LiveSection
 from gumshoe.train.rows.render import encode_chat
 
@@ -100,10 +101,7 @@ def open_episodes(section: LiveSection) -> EpisodeSource:
     """The episodes that a config names. Raises ConfigError."""
     make: Callable[[Mapping[str, JsonValue]], EpisodeSource] = load_path(section.environment, "environment")
     source = make(section.live)
-    unknown = sorted(section.weights.keys() - set(source.scores))
-    if unknown:
-        known = ", ".join(sorted(source.scores))
-        raise ConfigError(f"weights: there is no score {unknown[0]!r}; the scores are {known}")
+    check_weights(section.weights, source.scores)
     return source
 
 
@@ -120,9 +118,7 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
         while (request := episode.next_request()) is not None:
             turn = write(request)
             episode.accept(turn.text, cut_off=turn.cut_off)
-        scores = {name: episode.scores()[name] for name in weights}
-        known = {name: score for name, score in scores.items() if score is not None}
-        return None if known != scores else sum(weights[name] * score for name, score in known.items())
+        return weighted_sum(episode.scores(), weights)
     except SandboxError:
         return None
     finally:

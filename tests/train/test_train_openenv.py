@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 
+from gumshoe.errors import ConfigError
 from support.sandboxes.processes import descendants, state
 
 pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
 from openenv.core.generic_client import GenericEnvClient
+
+from gumshoe.eval.openenv import OpenEnvConfig, make_app
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.filterwarnings("ignore")]
 
@@ -69,6 +72,12 @@ def test_sessions_are_episodes_of_their_own(server: str) -> None:
         assert ended.reward is not None
         assert ended.reward > 1.0
         assert one.state()["task"] == "casebook/ledger"
+
+
+def test_a_weight_of_no_score_is_refused() -> None:
+    settings = {"tasks": {"source": "casebook"}, "sandbox": {"kind": "bubblewrap"}, "weights": {"line_fl": 1.0}}
+    with pytest.raises(ConfigError, match="there is no score 'line_fl'; the scores are cost, format"):
+        make_app(OpenEnvConfig.model_validate(settings))
 
 
 class Ledger:
