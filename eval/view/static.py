@@ -16,6 +16,7 @@ from typing import Any
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.view.library import Library, open_library
 from gumshoe.eval.view.sources import GoldPatches
+from gumshoe.storage import new_folder
 
 __all__ = ["PAGE", "PAGE_FILES", "write_beside", "write_static"]
 
@@ -49,17 +50,11 @@ def write_static(library: Library, out: Path) -> int:
     """
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} is not empty: choose an empty or a new folder")
-    new_copy = out.with_name(f".{out.name}.new")
     try:
-        shutil.rmtree(new_copy, ignore_errors=True)
-        (new_copy / "data").mkdir(parents=True)
-        count = _write(library, new_copy)
-        if out.exists():
-            shutil.rmtree(out)
-        new_copy.rename(out)
+        with new_folder(out) as fresh:
+            return _write(library, fresh)
     except OSError as error:
         raise ConfigError(f"{out} cannot be written: {error}") from None
-    return count
 
 
 def write_beside(evaluation: Path, gold: Mapping[str, str]) -> Path:
@@ -80,6 +75,7 @@ def write_beside(evaluation: Path, gold: Mapping[str, str]) -> Path:
 
 
 def _write(library: Library, folder: Path) -> int:
+    (folder / "data").mkdir()
     (folder / MARK).write_text("Made by gumshoe view --static. Open index.html.\n", encoding="utf-8")
     for name in PAGE_FILES:
         shutil.copy(PAGE / name, folder / name)
