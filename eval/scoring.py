@@ -11,7 +11,7 @@ from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
 from gumshoe.eval.score.conduct import tool_counts
-from gumshoe.eval.score.localization import Sources, adherence, fetch_sources
+from gumshoe.eval.score.localization import adherence
 from gumshoe.eval.score.measures import (
     BY_NAME,
     OUTCOMES,
@@ -25,6 +25,7 @@ from gumshoe.eval.score.measures import (
     per_resolved,
 )
 from gumshoe.eval.score.ranking import Rankings, own_scores
+from gumshoe.eval.score.sources import Sources, fetch_sources
 from gumshoe.eval.score.stats import expected_error
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer

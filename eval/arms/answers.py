@@ -18,8 +18,8 @@ from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.score.localization import Sources, check_sources, fetch_sources
 from gumshoe.eval.score.ranking import Ranked
+from gumshoe.eval.score.sources import Sources, check_sources, fetch_sources
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, parse_json, read_jsonl
 

@@ -17,7 +17,8 @@ from gumshoe.collect.packs import clean_path
 from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
 from gumshoe.eval.score.conduct import conduct_of
-from gumshoe.eval.score.localization import Sources, localization_of, locations_of
+from gumshoe.eval.score.localization import localization_of, locations_of
+from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
@@ -77,7 +78,7 @@ class Rankings:
 
     def _names(self, task_id: str, place: Location) -> list[str]:
         path = clean_path(place.path)
-        return [f"{path}:{name}" for name in _touched(self.sources.spans(task_id, path) or (), place)]
+        return [f"{path}:{name}" for name in _outermost_names(self.sources.spans(task_id, path) or (), place)]
 
     def _read_edited(self, task_id: str, patch: str) -> tuple[str, ...] | None:
         return edited_functions(patch, lambda path: self.sources.text(task_id, path))
@@ -92,7 +93,7 @@ def acc_at(named: Iterable[str], gold: Iterable[str], k: int) -> float:
     return float(len(wanted.intersection(first)) == min(len(wanted), k))
 
 
-def _touched(found: tuple[Span, ...], place: Location) -> list[str]:
+def _outermost_names(found: tuple[Span, ...], place: Location) -> list[str]:
     """The class or function whose exact lines a location gives; else the functions that it runs through, in order.
 
     If it runs through no function, the classes that it runs through.

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
-from gumshoe.eval.score.localization import Sources
 from gumshoe.eval.score.measures import (
     calibration_of,
     calls_by_tool,
@@ -25,6 +24,7 @@ from gumshoe.eval.score.measures import (
     per_resolved,
 )
 from gumshoe.eval.score.ranking import Rankings
+from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.stats import (
     bootstrap_mean,
     expected_error,
