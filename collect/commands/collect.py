@@ -140,11 +140,11 @@ def collect(
                 config,
                 folder,
                 control,
-                display.done,
-                _stepping(control) if step else lambda policy, episode: policy,
-                make_factory,
-                display.whole,
-                on_stopped,
+                on_done=display.done,
+                wrap=_stepping(control) if step else lambda policy, episode: policy,
+                make_factory=make_factory,
+                on_whole=display.whole,
+                on_stopped=on_stopped,
             )
             return runner.run(episodes, (lambda: None) if attended else display.tick)
 

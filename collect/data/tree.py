@@ -166,6 +166,13 @@ class Trees:
             count += config.width - 1 - len(found) + sum(self.missing(child, config, below) for child in found)
         return count
 
+    def owner(self, id: str, step: int) -> str:
+        """The trajectory that a step originally belongs to: `id`, or one that it branched from after the step."""
+        node = self.nodes[id]
+        while step < node.start and node.branch is not None and node.branch.parent in self.nodes:
+            node = self.nodes[node.branch.parent]
+        return node.id
+
     def siblings(self, id: str, step: int) -> list[tuple[str, int]]:
         """The decisions tried at a step of a trajectory, the trajectory's own first, each as (trajectory, step).
 

@@ -87,6 +87,7 @@ class Runner:
         config: CollectConfig,
         folder: RunFolder,
         control: Control,
+        *,
         on_done: Callable[[Trajectory], None] = lambda _: None,
         wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
         make_factory: MakeFactory = InProcess,

@@ -247,7 +247,7 @@ def run_episodes(
     hooks.begun(len(episodes), before)
     with provider.ready(hooks.serving, idle=run.control.finishing or before == len(episodes)) as policy:
         playable = config.model_copy(update={"policy": policy})
-        runner = Runner(playable, folder, run.control, hooks.done, wrap, run.make_factory)
+        runner = Runner(playable, folder, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory)
         return runner.run(episodes, hooks.tick)
 
 

@@ -304,21 +304,13 @@ def tried_beside(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapp
     trees = Trees(nodes)
     if id not in trees.nodes:
         return []
-    places = [_owner(trees, id, step) for step in range(len(steps[id]))]
+    places = [trees.owner(id, step) for step in range(len(steps[id]))]
     tried = [(step, trees.siblings(owner, step)) for step, owner in enumerate(places)]
     return [
         {"step": step, "tried": _ranked(trees, siblings, mine=places[step], steps=steps, rows=rows)}
         for step, siblings in tried
         if len(siblings) > 1
     ]
-
-
-def _owner(trees: Trees, id: str, step: int) -> str:
-    """The trajectory of a tree that a step originally belongs to."""
-    node = trees.nodes[id]
-    while step < node.start and node.branch is not None and node.branch.parent in trees.nodes:
-        node = trees.nodes[node.branch.parent]
-    return node.id
 
 
 def _ranked(

@@ -159,10 +159,7 @@ class TreeRows:
 
     def _value(self, trajectory: Trajectory, step: int) -> DecisionValue:
         """The value of any step of a trajectory, including those of its parents."""
-        owner = self._trees.nodes[trajectory.id]
-        while step < owner.start and owner.branch is not None and owner.branch.parent in self._trees.nodes:
-            owner = self._trees.nodes[owner.branch.parent]
-        return self._trees.decision(owner.id, step)
+        return self._trees.decision(self._trees.owner(trajectory.id, step), step)
 
 
 def _tried(step: Step) -> _Tried:
