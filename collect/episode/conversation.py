@@ -17,6 +17,7 @@ from pydantic import JsonValue
 from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
 from gumshoe.text import cut_line
 from gumshoe.tools.calls.parsing import describe_tools, render_text_calls, split_text_calls
+from gumshoe.turns import KEEP_TURNS, left_out
 
 __all__ = [
     "ParsedDecision",
@@ -37,9 +38,6 @@ __all__ = [
 
 THINK_END = "</think>"
 CHARACTERS_A_TOKEN = 4
-KEEP_TURNS = 2
-"""This many of the latest turns are always shown whole."""
-_STEP = re.compile(r"\A\[step \d+\] ")
 MOST_CHARACTERS = 60
 """Of a text that says what a call is about."""
 DECISION_LINE = re.compile(r"^\[(seek|edit|verify|report|submit)(?: (0?\.\d+|0|1|1\.0))?\]\s*")
@@ -168,14 +166,10 @@ def boundary(messages: Sequence[Message], tools: Sequence[ToolSchema], budget: i
 def _elided(message: Message) -> Message:
     if message.role != "tool":
         return message
-    head = _STEP.match(message.content)
-    prefix = head[0] if head else ""
-    text = f"{prefix}[left out: {len(message.content) - len(prefix)} characters]"
-    return (
-        message.model_copy(update={"content": text, "observation": None, "facts": ()})
-        if len(text) < len(message.content)
-        else message
-    )
+    text = left_out(message.content)
+    if text == message.content:
+        return message
+    return message.model_copy(update={"content": text, "observation": None, "facts": ()})
 
 
 def _size(messages: Sequence[Message]) -> int:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 from gumshoe.collect.packs import grounded_share
 from gumshoe.records import Step, Trajectory
+from gumshoe.turns import INVALID_KINDS
 
-__all__ = ["INVALID_KINDS", "conduct_of", "seconds_of", "stated_confidence", "tokens_of", "tool_counts", "valid_share"]
-
-INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
-"""Failure kinds that say the call itself was wrong, not that what it asked for was missing."""
+__all__ = ["conduct_of", "seconds_of", "stated_confidence", "tokens_of", "tool_counts", "valid_share"]
 
 
 def conduct_of(trajectory: Trajectory) -> dict[str, float | None]:

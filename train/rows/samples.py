@@ -11,29 +11,21 @@ from __future__ import annotations
 
 import bisect
 import json
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.rows.render import Rendered, Renderer, check_conversation
+from gumshoe.turns import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 
 __all__ = ["RULES", "Rule", "Sample", "Sampling", "Window", "as_conversation", "masked_turns", "samples", "windows"]
 
 Rule = Literal["malformed", "repeated"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
-MALFORMED = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
-"""Failures, in the step table, that say the call itself was wrong."""
-
-KEEP_TURNS = 2
-"""This many turns before those that train are shown whole, if there is room."""
-
 _CHANGES = frozenset({"rewrite", "bash"})
 """Tools after which there may be good reason to make the same call again."""
-
-_STEP = re.compile(r"\A\[step \d+\] ")
 
 Message = Mapping[str, Any]
 Messages = Sequence[Message]
@@ -160,7 +152,9 @@ def _failed(steps: Sequence[Mapping[str, Any]], turns: Sequence[int]) -> set[int
     numbers = list(dict.fromkeys(entry["step"] for entry in steps))
     position = dict(zip(numbers, turns, strict=False))
     return {
-        position[entry["step"]] for entry in steps if entry.get("failure") in MALFORMED and entry["step"] in position
+        position[entry["step"]]
+        for entry in steps
+        if entry.get("failure") in INVALID_KINDS and entry["step"] in position
     }
 
 
@@ -173,7 +167,7 @@ def _repeated(row: Mapping[str, Any]) -> set[int]:
         functions = [call.get("function") or {} for call in messages[turn].get("tool_calls") or ()]
         if any(function.get("name") in _CHANGES for function in functions):
             seen.clear()
-        answers = [_STEP.sub("", str(answer.get("content"))) for answer in messages[turn + 1 : end]]
+        answers = [STEP.sub("", str(answer.get("content"))) for answer in messages[turn + 1 : end]]
         calls = [[function.get("name"), function.get("arguments")] for function in functions]
         key = json.dumps([calls, answers], sort_keys=True, default=str)
         if functions and key in seen:
@@ -240,7 +234,5 @@ def _left_out(message: Message) -> Message:
     if message["role"] != "tool":
         return message
     content = str(message.get("content") or "")
-    head = _STEP.match(content)
-    prefix = head[0] if head else ""
-    text = f"{prefix}[left out: {len(content) - len(prefix)} characters]"
-    return {**message, "content": text} if len(text) < len(content) else message
+    text = left_out(content)
+    return message if text == content else {**message, "content": text}
