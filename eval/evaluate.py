@@ -19,7 +19,7 @@ from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.factories import open_factories
 from gumshoe.collect.run.runner import wanted_tasks
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
-from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.checks import Checks, check_disk
@@ -78,7 +78,8 @@ def evaluate(
     earlier_config(Path(config.out), EvalConfig, "eval")
     ready = prepare(config, say)
     arms = ready.arms
-    out = _make_folder(config)
+    out = Path(config.out)
+    out.mkdir(parents=True, exist_ok=True)
     tasks, flaky = _drop_flaky(config, ready.tasks, control, say)
     write_atomic(out / RUN_CONFIG, dump_config(config))
     with ExitStack() as stack:
@@ -106,15 +107,6 @@ def evaluate(
         failure=failure,
         files=files,
     )
-
-
-def _make_folder(config: EvalConfig) -> Path:
-    out = Path(config.out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"the folder {out} cannot be created: {error}") from None
-    return out
 
 
 def _drop_flaky(
