@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Reproduction, TestRun
-from gumshoe.tools.runs.interpreters import python_words
+from gumshoe.tools.runs.interpreters import is_pytest, python_words
 from gumshoe.tools.runs.tracebacks import with_frames
 
 __all__ = ["FUNCTIONS_AS_TESTS", "plan_reproduction", "reproduction_text", "run_reproduction"]
@@ -19,7 +19,6 @@ HANDED_OVER_BYTES = 4 << 10
 """A longer test is not part of a report: it would cost its reader more than the rest."""
 RUN_TIMEOUT_S = 60.0
 """Seconds that a reproduction may take; it is small, or the issue is that something never ends."""
-_PYTEST = ("pytest", "py.test")
 _TIMEOUT_S = 60.0
 FOLDERS = ("tests/", "test/", "testing/")
 _HAS_PYTEST = "import importlib.util, sys; sys.exit(importlib.util.find_spec('pytest') is None)"
@@ -65,10 +64,9 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
     path = _unused_path(workspace, f"{_folder_of_tests(workspace)}{NAME}.py")
     words = python_words(own)
     python = own[:words] or ("python",)
-    if own[words : words + 2] in (("-m", "pytest"), ("-m", "py.test")):
-        return Reproduction(path=path, files=(path,), entrypoint=(*own[: words + 2], *_options(own[words + 2 :]), path))
-    if posixpath.basename(own[0]) in _PYTEST:
-        return Reproduction(path=path, files=(path,), entrypoint=(own[0], *_options(own[1:]), path))
+    if is_pytest(own):
+        start = words + (2 if own[words] == "-m" else 1)
+        return Reproduction(path=path, files=(path,), entrypoint=(*own[:start], *_options(own[start:]), path))
     if workspace.sandbox.run([*python, "-c", _HAS_PYTEST], timeout=_TIMEOUT_S).exit_code == 0:
         return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "pytest", "-q", path))
     path = _unused_path(workspace, f"{NAME}.py")
