@@ -11,7 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe import __version__
-from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, reading, tool_answer, tool_kind
+from gumshoe.collect.data.interchange.messages import (
+    Turn,
+    assemble,
+    content_text,
+    foreign_task,
+    reading,
+    tool_answer,
+    tool_kind,
+)
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -235,7 +243,7 @@ def _completion(entry: Mapping[str, Any]) -> Completion:
         for call in entry.get("tool_calls") or ()
     )
     return Completion(
-        text=_text(entry["message"]),
+        text=content_text(entry["message"]),
         reasoning=entry.get("reasoning_content"),
         tool_calls=calls,
         finish_reason=ours.get("finish_reason") or ("tool_calls" if calls else "stop"),
@@ -273,8 +281,8 @@ def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
     """
     results = (entry.get("observation") or {}).get("results") or ()
     if entry["source"] != "agent":
-        yield Message(role=entry["source"], content=_text(entry["message"]))
-        yield from (Message(role="user", content=_result_text(result)) for result in results)
+        yield Message(role=entry["source"], content=content_text(entry["message"]))
+        yield from (Message(role="user", content=content_text(result.get("content"))) for result in results)
         return
     completion = _completion(entry)
     answers, others = _answers(completion.tool_calls, results)
@@ -294,24 +302,14 @@ def _answers(
     rest = iter([result for result in results if not result.get("source_call_id")])
     found = [named.get(call.id) or next(rest, {}) for call in calls]
     answers = tuple(
-        Observation(tool=call.name, text=_result_text(result)) for call, result in zip(calls, found, strict=True)
+        Observation(tool=call.name, text=content_text(result.get("content")))
+        for call, result in zip(calls, found, strict=True)
     )
-    return answers, [_result_text(result) for result in rest]
-
-
-def _result_text(result: Mapping[str, Any]) -> str:
-    return _text(result.get("content") or "")
+    return answers, [content_text(result.get("content")) for result in rest]
 
 
 def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
     return tuple(tool_kind(definition) for definition in data["agent"].get("tool_definitions") or ())
-
-
-def _text(content: Any) -> str:
-    """The text of a message; for one in parts, its text parts."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
 
 
 def _known(**values: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from gumshoe.records import (
 from gumshoe.storage import describe
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["Turn", "assemble", "foreign_task", "from_messages", "reading", "tool_answer", "tool_kind"]
+__all__ = ["Turn", "assemble", "content_text", "foreign_task", "from_messages", "reading", "tool_answer", "tool_kind"]
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | T
                 answers[len(turns)] = {}
                 turns.append(Turn(_completion(message, number), ()))
             elif role not in ("tool", "function") or not _take_answer(message, turns, answers):
-                text = _content(message.get("content"))
+                text = content_text(message.get("content"))
                 turns.append(Message(role="system" if role == "system" else "user", content=text))
     return [_answered(turn, answers[at]) if isinstance(turn, Turn) else turn for at, turn in enumerate(turns)]
 
 
 def _completion(message: Mapping[str, Any], number: int) -> Completion:
-    text, calls = _content(message.get("content")), _calls(message, number)
+    text, calls = content_text(message.get("content")), _calls(message, number)
     if not calls:
         text, calls = split_text_calls(text, prefix=f"call-{number}")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
@@ -155,7 +155,7 @@ def _take_answer(
         waiting = [call.id for call in turn.completion.tool_calls if call.id not in answers[at]]
         found = next((each for each in waiting if wanted in (None, "", each)), None)
         if found is not None:
-            answers[at][found] = _content(message.get("content"))
+            answers[at][found] = content_text(message.get("content"))
             return True
     if wanted:
         raise ValueError(f"no call with the id {wanted} waits for an answer")
@@ -181,7 +181,8 @@ def _calls(message: Mapping[str, Any], number: int) -> tuple[ToolCall, ...]:
     )
 
 
-def _content(content: Any) -> str:
+def content_text(content: Any) -> str:
+    """The text of a message; for one in parts, its text parts, a line each. Empty for None."""
     if content is None:
         return ""
     if isinstance(content, str):
