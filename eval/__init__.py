@@ -1,1 +1,19 @@
-"""Evaluation: arms, grading, measures, model servers, and the viewer."""
+"""Evaluation: arms, grading, measures, model servers, and the viewer.
+
+| part | holds |
+|---|---|
+| `evaluate` | `gumshoe eval` from its config to its files: the place to start reading |
+| `config` | the configs of `gumshoe serve` and `gumshoe eval` |
+| `checks` | what is checked of this machine and of servers before anything runs |
+| `arms` | what is compared: where the pack of an arm comes from, and who solves the task with it |
+| `grader` | grades of patches, each kept, and the tasks that their gold patch does not always fix |
+| `score` | the metrics of finished episodes, and means, intervals and tables of them |
+| `records`, `scoring` | what an evaluation records, and how it is made from what the arms did |
+| `swebench` | the official SWE-bench harness |
+| `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
+| `serve` | model folders behind an OpenAI-compatible endpoint |
+| `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |
+| `web` | who may ask `openenv`, `mcp` and `view`, and how they listen |
+| `masks` | what training makes of a conversation, computed by a separate program |
+| `commands` | the command lines, one module each |
+"""

@@ -263,7 +263,7 @@ class PolicyInfo(Record):
 
     kind: str = Field(description="policy kind, such as teacher, openai or replay")
     model: str = ""
-    agent: str = Field(default="debug", description="agent configuration: debug, rewrite, debug_5, seeker")
+    agent: str = Field(default="debug", description="agent kind: debug, rewrite, debug_5, seeker or react")
 
 
 class Provenance(Record):
