@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from gumshoe.env import open_sandbox
 from gumshoe.errors import SandboxError
-from support.folder_tasks import folder_task
+from support.folder_tasks import folder_task, git
 from support.sandboxes.sandbox_backends import LOCAL
-
-IDENTITY = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=trunk"]
-
-
-def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *IDENTITY, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 def commit(folder: Path, text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from gumshoe.eval.score.sources import Sources, check_sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
 from support.eval.made import PATCH, SOURCE, check_part, make_oracle, make_task
+from support.folder_tasks import git
 
 TASK, OTHER = "shop__cart-17", "shop__cart-18"
 MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
@@ -134,13 +134,6 @@ def test_bad_answers_are_one_clear_line(
 
 
 # --- bare repositories --------------------------------------------------------------------------------------------
-
-
-def git(folder: Path, *arguments: str) -> str:
-    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-    return subprocess.run(
-        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
 
 
 @pytest.fixture

@@ -1,16 +1,18 @@
-"""Folders with a few files, and tasks that come as such a folder."""
+"""Folders with a few files, git in them, and tasks that come as such a folder."""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gumshoe.records import Task, WorkspaceSpec
 
-__all__ = ["PYTEST", "folder_task", "write_files"]
+__all__ = ["PYTEST", "folder_task", "git", "write_files"]
 
 PYTEST = ("python", "-m", "pytest", "-q")
+_SETTINGS = ("user.name=a", "user.email=a@b", "commit.gpgsign=false", "init.defaultBranch=trunk")
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -20,6 +22,13 @@ def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     return folder
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What a git command prints in a folder, stripped. It needs no settings of this machine's user."""
+    settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+    done = subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def folder_task(folder: Path, files: Mapping[str, str | bytes] | None = None, **facts: Any) -> Task:

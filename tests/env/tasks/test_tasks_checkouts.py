@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from gumshoe.env.tasks.checkouts import command_of
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from support.folder_tasks import write_files
+from support.folder_tasks import git, write_files
 from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -23,11 +22,6 @@ pytestmark = pytest.mark.needs("bubblewrap")
 HALF = "def half(n):\n    return n // 3\n"
 FIXED = "def half(n):\n    return n // 2\n"
 HALF_TESTS = "from shop import half\n\n\ndef test_half():\n    assert half(8) == 4\n"
-
-
-def git(folder: Path, *arguments: str) -> None:
-    who = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
 
 def staged(task: Task) -> set[str]:
