@@ -5,7 +5,8 @@ warden runs from memory and keeps the package on disk, as `gumshoe_inside` in th
 it was sent. Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under
 any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest.
 
-Names such as `_open` and `_write` keep what the program under test may replace, in modules that run in its process.
+`loading` and `values` serve several of its folders. Names such as `_open` and `_write` keep what the program under test
+may replace, in modules that run in its process.
 
 | process | started as | imports |
 |---|---|---|

@@ -1,7 +1,8 @@
 """Breakpoints, watchpoints, and the values that logpoints have seen."""
 
+from ..values import describe_exception, full_repr, short_repr, shorten
 from .files import code_lines
-from .language import CommandError, describe_exception, full_repr, short_repr, shorten
+from .language import CommandError
 from .stops import END_OF_ITERATION, line_of
 
 _END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)

@@ -5,11 +5,12 @@ import os
 import re
 import threading
 
+from ..values import shorten
 from .breakpoints import is_loaded
 from .checkpoints import flush_output
 from .files import body_line, function_line
 from .inspection import NOT_STARTED, Inspection
-from .language import HELP, CommandError, check_expression, number, shorten, split_command
+from .language import HELP, CommandError, check_expression, number, split_command
 from .stops import Plan, Stop, caller_of, stack_of
 
 _get_ident = threading.get_ident

@@ -7,8 +7,9 @@ import pprint
 import sys
 import threading
 
+from ..values import describe_exception, full_repr, short_repr, shorten, without_addresses
 from .files import code_lines, code_objects
-from .language import CommandError, describe_exception, full_repr, number, short_repr, shorten, without_addresses
+from .language import CommandError, number
 
 NOT_STARTED = "the program is not started: set breakpoints, then c"
 _get_ident = threading.get_ident

@@ -4,7 +4,7 @@ import dis
 import threading
 import types
 
-from .language import short_repr
+from ..values import short_repr
 
 FRAME_LIMIT = 30
 LOCALS_LIMIT = 40

@@ -4,11 +4,12 @@ import functools
 import sys
 import threading
 
+from ..values import describe_exception, short_repr
 from .breakpoints import Breakpoints, Log, Watches
 from .checkpoints import Checkpoints, flush_output
 from .commands import Commands
 from .files import WorkspaceFiles, loaded_files, stamp_of
-from .language import describe_exception, short_repr, split_lines
+from .language import split_lines
 from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
 

@@ -6,8 +6,8 @@ import signal
 import threading
 import time
 
-from ..debugger.language import attributes_of, describe_exception, short_repr
 from ..programs.project import project_path
+from ..values import attributes_of, describe_exception, short_repr
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30

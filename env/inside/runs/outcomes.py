@@ -18,20 +18,19 @@ import json
 import os
 import re
 import sys
-import traceback
 
 import pytest
 
 from ..programs.program import end_despite_threads
 from ..programs.project import project_frames
 from ..programs.runner_hooks import UNITTEST_REPORTS, tell_of_reports
+from ..values import exception_text, plain_lines
 
 MESSAGE_LINES = 6
 MESSAGE_LIMIT = 700
-# Also the end of an address that pytest has shortened: `<object obje...7f4dcdf4d740>`.
-_ADDRESS = re.compile(r"(?<=[\w>)]) at 0x[0-9a-fA-F]+>|(?<=\.\.\.)[0-9a-fA-F]{6,}>")
+# Of one that pytest has shortened: `<object obje...7f4dcdf4d740>`.
+_END_OF_ADDRESS = re.compile(r"(?<=\.\.\.)[0-9a-fA-F]{6,}>")
 _BADNESS = {"passed": 0, "error": 2, "failed": 3}
-_NOISE = re.compile(r"\s*(Use -v+ to get|Omitting \d+ identical items|$)")
 _OPTIONS = {
     # pytest-xdist, pytest-forked: tests run in the process that watches them.
     "dist": "no",
@@ -139,11 +138,7 @@ class Outcomes:
         origin = (error.__cause__ or error.__context__) if report.when == "collect" else None
         if not frames and isinstance(origin, ImportError):  # pytest raises an error of its own instead
             error, frames = origin, project_frames(origin.__traceback__, self.root)
-        try:
-            text = "".join(traceback.format_exception_only(type(error), error)).strip()
-        except Exception:  # the exception's own code may raise anything
-            text = type(error).__name__
-        text = _ADDRESS.sub(">", text)
+        text = _END_OF_ADDRESS.sub(">", exception_text(type(error), error).strip())
         # The first failure counts: after one in a subtest, the test goes on.
         self._frames.setdefault(report.nodeid, frames)
         self._messages.setdefault(report.nodeid, _short(text if frames else plain_message(report) or text))
@@ -219,7 +214,7 @@ def plain_message(report):
 
 
 def _short(text):
-    lines = [line.rstrip() for line in text.splitlines() if not _NOISE.match(line)]
+    lines = plain_lines(text)
     if len(lines) > MESSAGE_LINES:
         lines = [*lines[: MESSAGE_LINES - 1], "..."]
     return "\n".join(lines)[:MESSAGE_LIMIT]

@@ -19,8 +19,9 @@ import time
 
 from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
-from ..debugger.language import CommandError, describe_exception, full_repr, short_repr, shorten
+from ..debugger.language import CommandError
 from ..debugger.stops import failing_frames
+from ..values import describe_exception, full_repr, short_repr, shorten
 from .forks import start_fork
 
 MOST_LOOKS = 100

@@ -5,11 +5,11 @@ python __main__.py runs.unittest_runs -- PROGRAM argument...    with the file's 
 
 import json
 import os
-import traceback
 
 from ..programs.program import NullDebugger, run_program
 from ..programs.project import project_frames
 from ..programs.runner_hooks import FAILED, Listener, after_import, listen
+from ..values import exception_text
 
 _open, _dumps = open, json.dumps
 
@@ -37,7 +37,7 @@ class _Writer(Listener):
         """Writes an outcome."""
         message, frames = "", []
         if error is not None:
-            message = "".join(traceback.format_exception_only(error[0], error[1])).strip()[:700]
+            message = exception_text(error[0], error[1]).strip()[:700]
             frames = project_frames(error[2], self._root)
         if outcome in FAILED:  # The first failure counts: after one in a subtest, the test goes on.
             message, frames = self._failures.setdefault(test, (message, frames))

@@ -11,7 +11,7 @@ from textwrap import dedent
 
 import pytest
 
-from support.tools.inside import SUPPORT
+from support.tools.inside import SUPPORT, program
 
 SUITE = """\
 import unittest
@@ -152,6 +152,18 @@ def test_messages_are_short_and_without_addresses(python: str, tmp_path: Path) -
     assert " at 0x" not in found["test_long.py::test_object"][1]
     assert not re.search("[0-9a-f]{8}", found["test_long.py::test_shortened"][1])
     assert "Loud" in found["test_long.py::test_loud"][1]
+
+
+def test_messages_of_unittest_are_without_addresses(python: str, tmp_path: Path) -> None:
+    case = (
+        "import unittest\n\nclass Case(unittest.TestCase):\n    def test(self):\n        self.assertIsNone(object())\n"
+    )
+    (tmp_path / "test_case.py").write_text(case)
+    record = tmp_path / "record"
+    argv = [python, *program("runs.unittest_runs"), "--", "-m", "unittest", "test_case"]
+    subprocess.run(argv, cwd=tmp_path, env={**os.environ, "GUMSHOE_OUTCOMES": str(record)}, check=False)
+    messages = [json.loads(line).get("message") for line in record.read_text().splitlines()]
+    assert messages[-1] == "AssertionError: <object object> is not None"
 
 
 def test_of_a_test_that_is_run_again_the_last_attempt_counts(python: str, tmp_path: Path) -> None:
