@@ -17,7 +17,7 @@ from gumshoe import __version__
 from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
-from gumshoe.rewards import WEIGHTS, check_weights, weighted_sum
+from gumshoe.records.rewards import WEIGHTS, check_weights, weighted_sum
 from gumshoe.text import escape
 
 __all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]

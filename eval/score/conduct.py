@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gumshoe.collect.packs import grounded_share
 from gumshoe.records import Step, Trajectory
-from gumshoe.turns import INVALID_KINDS
+from gumshoe.records.turns import INVALID_KINDS
 
 __all__ = ["conduct_of", "seconds_of", "stated_confidence", "tokens_of", "tool_counts", "valid_share"]
 
