@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from gumshoe.cache import JsonlCache
+from gumshoe.cache import JsonlCache, digest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.inside.programs.project import holds_tests
@@ -58,8 +58,11 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
         result = check_task(task, oracle, config, repaired)
         return {"found": list(result.problems), "falsifiable": result.falsifiable, "unfit": list(result.unfit)}
 
+    def key_of(task: Task, oracle: Oracle) -> str:
+        return digest(task.hash, config.kind, oracle.fail_to_pass, oracle.pass_to_pass)
+
     def measure() -> dict[str, Mapping[str, Any]]:
-        return _measure(folder, CHECKED, config, check, lambda task: f"{task.hash} {config.kind}", say)
+        return _measure(folder, CHECKED, config, check, key_of, say)
 
     facts = measure()
     unfit = {test for found in facts.values() for test in found["unfit"]}
@@ -96,7 +99,7 @@ def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]
     def rate(task: Task, oracle: Oracle) -> dict[str, Any]:
         return {"found": difficulty_of(task, oracle, config)}
 
-    facts = _measure(folder, RATED, config, rate, lambda task: task.hash, say)
+    facts = _measure(folder, RATED, config, rate, lambda task, oracle: task.hash, say)
     rated = [
         (task.model_copy(update={"tags": {**task.tags, **facts[task.id]["found"]}}), oracle)
         for task, oracle in stored_taskset(folder)
@@ -109,7 +112,7 @@ def _measure(
     journal: str,
     config: SandboxConfig,
     measure: Callable[[Task, Oracle], Mapping[str, Any]],
-    key_of: Callable[[Task], str],
+    key_of: Callable[[Task, Oracle], str],
     say: Callable[[str], None],
 ) -> dict[str, Mapping[str, Any]]:
     """What is measured of each task in a set, by its id. What a journal in the folder knows is not measured again."""
@@ -119,7 +122,7 @@ def _measure(
     compile_tests((task for task, _ in pairs), config)
     for number, (task, oracle) in enumerate(pairs, 1):
         say(f"{number} of {len(pairs)}")
-        facts[task.id] = cache.find(key_of(task), partial(measure, task, oracle))
+        facts[task.id] = cache.find(key_of(task, oracle), partial(measure, task, oracle))
     return facts
 
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -96,17 +99,16 @@ def harvest_history(
     state = key_of(first.lock.name, config.build.model_dump(), config.exclude, config.sandbox.kind)
     tasks: list[tuple[Task, Oracle]] = []
     environments: dict[str, Built] = {}
-    for number, fix in enumerate(fixes, 1):
-        say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
-        judged = _JUDGED.validate_python(
-            journal.find(f"{state}:{fix.commit}", lambda fix=fix: _JUDGED.dump_python(judge.judge(fix), mode="json"))
-        )
-        judge.environments.remember(judged)
-        others[judged.status] += 1
-        if judged.built is not None and judged.failures:
-            environments[judged.built.lock.name] = judged.built
-            tasks.append(_task(name, fix, judged, repository, folder))
-    close_pools({*environments})
+    with closing(judge):
+        for number, fix in enumerate(fixes, 1):
+            say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
+            facts = journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix))
+            judged = _JUDGED.validate_python(facts)
+            judge.environments.remember(judged)
+            others[judged.status] += 1
+            if judged.built is not None and judged.failures:
+                environments[judged.built.lock.name] = judged.built
+                tasks.append(_task(name, fix, judged, repository, folder))
     return HistoryHarvest(tasks, list(environments.values()), dict(others))
 
 
@@ -167,7 +169,16 @@ class CommitJudge:
         self._repository = repository
         self._config = config
         self._sandbox = config.sandbox.with_pool(1)
+        self._used: set[str] = set()
         self.environments = environments
+
+    def close(self) -> None:
+        """Closes the warm sandboxes of all environments in which tests ran."""
+        close_pools(self._used)
+
+    def facts(self, fix: Fix) -> dict[str, Any]:
+        """What becomes of a candidate, as JSON holds it. Raises SandboxError."""
+        return _JUDGED.dump_python(self.judge(fix), mode="json")
 
     def judge(self, fix: Fix) -> JudgedCommit:
         """What becomes of a candidate. Raises SandboxError."""
@@ -232,6 +243,7 @@ class CommitJudge:
         overlay: dict[str, str | None],
         limit: float | None = None,
     ) -> TestRun:
+        self._used.add(built.lock.name)
         add_built_files(built, tree)
         suite = Suite(built.lock.name, (*built.arguments, *words))
         task = suite.task(f"{HISTORY}/{self._name}", str(tree), overlay)

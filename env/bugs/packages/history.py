@@ -12,6 +12,7 @@ import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pathspec
@@ -60,11 +61,10 @@ class Fix:
     @property
     def test_modules(self) -> tuple[str, ...]:
         """The changed files that pytest may collect."""
-        names = (path.rpartition("/")[2] for path in self.tests)
         return tuple(
             path
-            for path, name in zip(self.tests, names, strict=True)
-            if path.endswith(".py") and name not in ("conftest.py", "__init__.py")
+            for path in self.tests
+            if path.endswith(".py") and path.rpartition("/")[2] not in ("conftest.py", "__init__.py")
         )
 
 
@@ -139,7 +139,7 @@ class FixFiles:
 
     changes: Mapping[str, tuple[GitBlob | None, GitBlob | None]]
 
-    @property
+    @cached_property
     def gold_patch(self) -> str:
         """The fix."""
         return make_patch(self.changes)
@@ -152,7 +152,7 @@ class FixFiles:
         except UnicodeDecodeError as error:
             raise TaskError(f"a changed file is not UTF-8: {error}") from None
 
-    @property
+    @cached_property
     def places(self) -> tuple[CodePosition, ...]:
         """The functions that are changed; of a file without one, the module."""
         found: list[CodePosition] = []
