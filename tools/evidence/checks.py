@@ -237,13 +237,14 @@ def _judge_telling(
         return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
     if all(look.test in passed for look in holds):
         return Check(status="confirmed", telling=False, note="only a passing test stops there")
-    same = next(
+    # Not the first one that ran: a project may run its tests in a random order.
+    same = min(
         (
             look.test
             for look in looks
             if look.test in passed and look.event in (probe.event, "line") and _matches(probe, look)
         ),
-        None,
+        default=None,
     )
     if same is not None and probe.expression != EXCEPTION:
         return Check(status="confirmed", telling=False, note=cut_line(f"the same in {same}, which passes", _NOTE))
