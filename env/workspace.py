@@ -204,7 +204,7 @@ class Workspace:
         Raises ToolFailure when the changed files hold more than the sandbox config's `patch_mb`.
         """
         with _damage():
-            changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs)
+            changes = self.sandbox.changes(self._base, ignore=self._hidden.pairs, ignore_new=self._untracked.pairs)
         return make_patch({path: sides for path, sides in changes.items() if self._in_patch(path, sides[0])})
 
     def unpatched(self, names: Sequence[str]) -> dict[str, tuple[bytes | None, bytes | None]]:

@@ -201,14 +201,20 @@ class WardenSandbox:
         self._on_snapshot("restore", name=name, only=None if only is None else list(only))
 
     def changes(
-        self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
+        self, name: str, *, ignore: Sequence[tuple[bool, str]] = (), ignore_new: Sequence[tuple[bool, str]] = ()
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """`GitBlob`s of the files and links that differ from the snapshot's for git. Files that are now larger than 64
-        MiB are left out.
+        """`GitBlob`s of the files and links that differ from the snapshot's for git.
 
-        Raises WorkspaceDamaged where they hold more than the config's `patch_mb` in all.
+        Args:
+            name: the snapshot.
+            ignore: patterns of files that are left out.
+            ignore_new: patterns of files that are left out if the snapshot does not have them.
+
+        Raises WorkspaceDamaged where one of them has more than 64 MiB, or all more than the config's `patch_mb`.
         """
-        found: dict[str, list[tuple[str, str] | None]] = self._on_snapshot("changes", name=name, ignore=list(ignore))
+        found: dict[str, list[tuple[str, str] | None]] = self._on_snapshot(
+            "changes", name=name, ignore=list(ignore), ignore_new=list(ignore_new)
+        )
         return {path: (_blob(before), _blob(after)) for path, (before, after) in found.items()}
 
     def give_up(self) -> None:

@@ -204,9 +204,11 @@ class Sandbox(Protocol):
         ...
 
     def changes(
-        self, name: str, *, ignore: Sequence[tuple[bool, str]] = ()
+        self, name: str, *, ignore: Sequence[tuple[bool, str]] = (), ignore_new: Sequence[tuple[bool, str]] = ()
     ) -> dict[str, tuple[bytes | None, bytes | None]]:
-        """Paths whose bytes differ from a snapshot, with their content then and now."""
+        """Paths whose bytes differ from a snapshot, with their content then and now; without what `ignore` matches, and
+        without new files that `ignore_new` matches.
+        """
         ...
 
     def close(self) -> None:

@@ -315,3 +315,17 @@ def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task
         env.sandbox.remove_file("large.txt")
         _, reward, terminated, *_ = env.step(call("submit"))
         assert (reward, terminated) == (1.0, True)
+
+
+def test_a_changed_file_of_more_than_64_mib_is_refused_unless_git_ignores_it(task: Task, tmp_path: Path) -> None:
+    (tmp_path / "repo" / ".gitignore").write_text("*.log\n")
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
+        env.reset(seed=0)
+        env.step(FIX)
+        assert env.sandbox.run(["truncate", "-s", "70M", "large.bin", "large.log"]).exit_code == 0
+        _, reward, terminated, _, info = env.step(call("submit"))
+        assert (reward, terminated, info["observation"].failure.kind) == (0.0, False, "workspace_damaged")
+        assert "large.bin" in info["observation"].text
+        env.sandbox.remove_file("large.bin")
+        _, reward, terminated, *_ = env.step(call("submit"))
+        assert (reward, terminated) == (1.0, True)

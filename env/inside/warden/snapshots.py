@@ -132,23 +132,23 @@ class Snapshots:
                 del present[relative]
                 removed = relative
 
-    def changes(self, name, ignore, limit=None):
+    def changes(self, name, ignore, ignore_new, limit=None):
         """{path: (then, now)} of the files and links that differ for git: each its mode and the bytes of the file, or
         the target of the link; None for not there.
 
-        Files that are now larger than 64 MiB are left out. Raises OSError EFBIG when all contents together have more
-        than `limit` bytes.
+        What `ignore` matches is left out, and what `ignore_new` matches if it was not there. Raises OSError EFBIG when
+        one content has more than 64 MiB, or all together more than `limit` bytes.
         """
         before = self._list(name)
         changed = _Bounded(limit)
         left = set()
         for relative, entry in self._scan(ignore):
             known = before.get(relative, {})
-            if kind_of(entry) not in ("file", "link"):
+            if kind_of(entry) not in ("file", "link") or (not known and ignore_new.hides_below(relative)):
                 continue
             left.add(relative)
             now = self._facts(entry, known, False)
-            if _in_git(now) != _in_git(known) and not str(now.get("digest")).startswith("large:"):
+            if _in_git(now) != _in_git(known):
                 changed.expect(relative, now.get("size", 0))
                 content = _read(entry.path) if "digest" in now else os.fsencode(str(now["target"]))
                 changed.add(relative, self._git_side(known), (_git_mode(now), content))

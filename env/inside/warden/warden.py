@@ -153,9 +153,9 @@ class Warden:
         """Puts the files back to a snapshot; with `only`, just those that the patterns match."""
         self.snapshots.restore(name, None if only is None else Ignore(only))
 
-    def changes(self, name, ignore=()):
+    def changes(self, name, ignore=(), ignore_new=()):
         """Paths that differ from a snapshot, then and now: git's mode and the content in base64, or None."""
-        changes = self.snapshots.changes(name, Ignore(ignore), self.patch_limit)
+        changes = self.snapshots.changes(name, Ignore(ignore), Ignore(ignore_new), self.patch_limit)
         return {
             path: [side and (side[0], base64.b64encode(side[1]).decode("ascii")) for side in sides]
             for path, sides in changes.items()
