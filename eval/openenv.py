@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue
 
 from gumshoe import __version__
 from gumshoe.collect.episode.conversation import read_turn
+from gumshoe.errors import SandboxError, TaskError
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
 from gumshoe.records.rewards import WEIGHTS, check_weights, weighted_sum
@@ -41,7 +42,10 @@ class DebugAction(Action):
 
 
 class DebugObservation(Observation):
-    """What the turn led to. The reward comes with the end of the episode and is 0 before; None if it is not known."""
+    """What the turn led to. The reward comes with the end of the episode and is 0 before; None if it is not known.
+
+    A sandbox that does not start or breaks ends the episode without a reward: `stop` is `aborted`, `text` says why.
+    """
 
     text: str = Field(default="", description="what the model reads: the tools' answers, or the problem after a reset")
     failed: bool = Field(default=False, description="whether a call could not be carried out")
@@ -89,9 +93,7 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
     ) -> DebugObservation:
         """Begins an episode of the task with this id or index, else of the one that the seed picks, else of the next.
 
-        Raises:
-            ConfigError: there is no such task.
-            SandboxError, TaskError: its sandbox cannot be started.
+        Raises ConfigError: there is no such task.
         """
         del options
         self.close()
@@ -100,7 +102,10 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         name = task if task is not None else tasks[number % len(tasks)]
         self._episode = self._arena.episode(name)
         self._state = DebugState(episode_id=episode_id or str(uuid.uuid4()), task=name)
-        request = self._episode.next_request()
+        try:
+            request = self._episode.next_request()
+        except (SandboxError, TaskError) as error:
+            return self._abort(error)
         assert request is not None
         return DebugObservation(
             text=str(request.messages[-1]["content"]), reward=0.0, messages=request.messages, tools=request.tools
@@ -109,16 +114,17 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
     def step(self, action: DebugAction, timeout_s: float | None = None, **options: Any) -> DebugObservation:
         """Carries out a turn. A tool that does not exist, or a text without a call, is answered, not refused.
 
-        Raises:
-            ValueError: no episode is in progress.
-            SandboxError: the sandbox broke.
+        Raises ValueError: no episode is in progress.
         """
         del timeout_s, options
         live = self._episode
         if live is None or live.next_request() is None:
             raise ValueError("no episode is in progress: reset first")
         self._state.step_count += 1
-        step = live.episode.accept(self._completion(action, live))
+        try:
+            step = live.episode.accept(self._completion(action, live))
+        except SandboxError as error:
+            return self._abort(error)
         texts = [escape(one.text, tags=True) for one in step.observations]
         seen = texts or [one.content for one in live.episode.answers()]
         failed = any(one.failure is not None for one in step.observations)
@@ -163,6 +169,11 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         episode, self._episode = self._episode, None
         if episode is not None:
             episode.close()
+
+    def _abort(self, error: SandboxError | TaskError) -> DebugObservation:
+        """Ends an episode that cannot go on for a reason outside it, without a reward."""
+        self.close()
+        return DebugObservation(text=str(error), failed=True, done=True, reward=None, stop=str(StopReason.ABORTED))
 
     def _completion(self, action: DebugAction, live: LiveEpisode) -> Completion:
         prefix = f"call-{len(live.episode.steps)}"

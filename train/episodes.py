@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
-from gumshoe.errors import SandboxError
+from gumshoe.errors import SandboxError, TaskError
 from gumshoe.plugins import load_path
 from gumshoe.records.rewards import check_weights, weighted_sum
 from gumshoe.train.config import LiveSection
@@ -106,8 +106,8 @@ def open_episodes(section: LiveSection) -> EpisodeSource:
 
 
 def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float | None:
-    """Plays one episode and returns its reward, the weighted sum of its scores; None if the sandbox broke, or if one of
-    the scores is not known.
+    """Plays one episode and returns its reward, the weighted sum of its scores; None if the sandbox did not start or
+    broke, or if one of the scores is not known.
 
     Args:
         episode: not begun yet; closed at the end.
@@ -119,7 +119,7 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
             turn = write(request)
             episode.accept(turn.text, cut_off=turn.cut_off)
         return weighted_sum(episode.scores(), weights)
-    except SandboxError:
+    except (SandboxError, TaskError):
         return None
     finally:
         episode.close()

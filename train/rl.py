@@ -2,7 +2,8 @@
 
 TRL hands a batch of prompts to a `rollout_func` and takes back token ids. That function is experimental in TRL, which
 is why its minor version is pinned. Here it drives episodes, which own the limits, the nudges and the reading of calls,
-so that a model trains on the conversation that an evaluation would show it. A sandbox that breaks stops the run.
+so that a model trains on the conversation that an evaluation would show it. An episode whose sandbox does not start or
+breaks has no reward, and the run goes on.
 
 An episode trains as one sequence of tokens, so its conversation may only grow: agents that leave out old observations
 or that unlock tools on the way are refused.
@@ -23,7 +24,7 @@ from datasets import Dataset
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.train.config import GrpoConfig
 from gumshoe.train.episodes import Episode, EpisodeSource, GeneratedTurn, Message, Request, open_episodes
 from gumshoe.train.model import check_tools, load_weights, local_model, starting_tokenizer, training_template
@@ -43,6 +44,7 @@ from gumshoe.train.trainer import trainer_arguments
 __all__ = ["GrpoOutcome", "TokenRollouts", "train_grpo"]
 
 Tokens = list[int]
+Broken = SandboxError | TaskError
 Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]
 
 
@@ -66,7 +68,7 @@ def train_grpo(
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
-        SandboxError, TaskError: an episode broke.
+        SandboxError, TaskError: all episodes of a step broke.
     """
     episodes = episodes or open_episodes(config.episodes)
     if config.vllm != "off" and find_spec("vllm") is None:
@@ -133,7 +135,7 @@ def _arguments(config: GrpoConfig, weights: list[float]) -> GRPOConfig:
 
 
 def _outcome(trainer: LiveTrainer, seconds: float) -> GrpoOutcome:
-    rewards = [entry["reward"] for entry in trainer.state.log_history if "reward" in entry]
+    rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     part = max(1, len(rewards) // 5)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     return GrpoOutcome(
@@ -166,16 +168,24 @@ def _card(config: GrpoConfig, outcome: GrpoOutcome) -> str:
 
 @dataclass
 class TokenizedEpisode:
-    """One episode as tokens: the prompt, then turns (mask 1) and the answers to them (mask 0)."""
+    """One episode as tokens: the prompt, then turns (mask 1) and the answers to them (mask 0).
+
+    Attributes:
+        episode: the episode.
+        request: what the model is asked next; None if the episode did not start.
+        prompt, completion, mask, logprobs: its tokens and what is known of each.
+        over: whether no turn is left.
+        broken: what broke it, for a reason outside what the model did.
+    """
 
     episode: Episode
-    request: Request
+    request: Request | None
     prompt: Tokens
     completion: Tokens = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     over: bool = False
-    broken: SandboxError | None = None
+    broken: Broken | None = None
 
     def add(self, ids: Sequence[int], *, trained: bool, logprobs: Sequence[float] | None = None) -> None:
         """Adds tokens after those that are there."""
@@ -219,16 +229,17 @@ class TokenRollouts:
     def play(self, tasks: Sequence[str]) -> dict[str, Any]:
         """Plays one episode for each task, all at once; the result is what TRL takes from a rollout function.
 
-        An episode whose sandbox breaks has no scores: TRL leaves it out of its group.
+        An episode whose sandbox does not start or breaks has no scores: TRL leaves it out of its group.
 
         Raises:
-            SandboxError, TaskError: a sandbox cannot be started, or all of them broke.
+            SandboxError, TaskError: all of them broke.
             ConfigError: a conversation changed in other ways than growing.
         """
         episodes = [self._episodes.episode(task) for task in tasks]
         try:
             with ThreadPoolExecutor(max_workers=len(episodes)) as pool:
-                rows = [self._row(*begun) for begun in zip(episodes, pool.map(_begin, episodes), strict=True)]
+                begun = pool.map(_begin, episodes)
+                rows = [self._row(*each) for each in zip(tasks, episodes, begun, strict=True)]
                 has_logprobs = True
                 while live := [row for row in rows if not row.over]:
                     has_logprobs = self._turn(live, pool)
@@ -248,10 +259,14 @@ class TokenRollouts:
             for episode in episodes:
                 episode.close()
 
-    def _row(self, episode: Episode, request: Request) -> TokenizedEpisode:
-        return TokenizedEpisode(
-            episode, request, self._render(request.messages, request.tools, add_generation_prompt=True)
-        )
+    def _row(self, task: str, episode: Episode, begun: Request | Broken) -> TokenizedEpisode:
+        if isinstance(begun, Broken):
+            # TRL wants tokens of every episode; none of these trains.
+            prompt = self._render(self._episodes.opening(task), None, add_generation_prompt=True)
+            row = TokenizedEpisode(episode, None, prompt, over=True, broken=begun)
+            row.add([self._end], trained=False)
+            return row
+        return TokenizedEpisode(episode, begun, self._render(begun.messages, begun.tools, add_generation_prompt=True))
 
     def _turn(self, rows: list[TokenizedEpisode], pool: ThreadPoolExecutor) -> bool:
         """Generates and plays one turn of each row; returns whether the generator gave log probabilities."""
@@ -272,6 +287,7 @@ class TokenRollouts:
         if request is None:
             row.over = True
             return
+        assert row.request is not None, "an episode that did not start has no turns"
         known = len(row.request.messages)
         if request.tools != row.request.tools or request.messages[:known] != row.request.messages:
             raise ConfigError(
@@ -333,8 +349,11 @@ class LiveTrainer(GRPOTrainer):
         return super()._generate_and_score_completions(inputs)
 
 
-def _begin(episode: Episode) -> Request:
-    request = episode.next_request()
+def _begin(episode: Episode) -> Request | Broken:
+    try:
+        request = episode.next_request()
+    except (SandboxError, TaskError) as error:
+        return error
     assert request is not None, "an episode has at least one turn"
     return request
 

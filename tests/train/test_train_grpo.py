@@ -73,6 +73,26 @@ def test_an_episode_whose_sandbox_breaks_has_no_scores(caller: Path) -> None:
     assert scores == [{"line_f1": 0.0, "format": 0.0}, {"line_f1": None, "format": None}]
 
 
+def test_a_run_goes_on_without_the_episodes_whose_sandboxes_do_not_start(caller: Path, tmp_path: Path) -> None:
+    arena = CountedArena({"never_start": [1, 2, 3, 6]})
+    result = train_grpo(config(caller, tmp_path / "run"), arena)
+    entries = [json.loads(line) for line in result.log.read_text().splitlines()]
+    played = [episode for number, episode in enumerate(arena.made) if number not in arena.never_start]
+    assert [entry["step"] for entry in entries if "reward" in entry] == [1, 2]
+    assert all(episode.turns for episode in played)
+    scores = played[0].scores()
+    assert entries[0]["reward"] == scores["line_f1"] + 0.5 * scores["format"]
+    assert all(episode.closed for episode in arena.made)
+
+
+def test_an_episode_whose_sandbox_does_not_start_trains_nothing(caller: Path) -> None:
+    arena = CountedArena({"never_start": [0]})
+    played, tokenizer = rollouts(caller, arena, lambda ids: ([[5, tokenizer.eos_token_id]] * len(ids), None))
+    out = played.play(["0", "1"])
+    assert out["episode_scores"] == [{"line_f1": None, "format": None}, {"line_f1": 0.0, "format": 0.0}]
+    assert (out["completion_ids"][0], out["env_mask"][0]) == ([tokenizer.eos_token_id], [0])
+
+
 def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
     from gumshoe.train.model import load_tokenizer, training_template
     from gumshoe.train.rl import TokenRollouts

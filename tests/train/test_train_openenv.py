@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,11 +16,13 @@ import pytest
 
 from gumshoe.errors import ConfigError
 from support.sandboxes.processes import descendants, state
+from support.shop_tasks import make_taskset
 
 pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
 from openenv.core.generic_client import GenericEnvClient
 
-from gumshoe.eval.openenv import OpenEnvConfig, make_app
+from gumshoe.eval.live import LiveArena
+from gumshoe.eval.openenv import DebugAction, DebugEnvironment, OpenEnvConfig, make_app
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.filterwarnings("ignore")]
 
@@ -78,6 +82,36 @@ def test_a_weight_of_no_score_is_refused() -> None:
     settings = {"tasks": {"source": "casebook"}, "sandbox": {"kind": "bubblewrap"}, "weights": {"line_fl": 1.0}}
     with pytest.raises(ConfigError, match="there is no score 'line_fl'; the scores are cost, format"):
         make_app(OpenEnvConfig.model_validate(settings))
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Generator[DebugEnvironment]:
+    """A session on one task, whose project is in `tmp_path`."""
+    tasks = make_taskset(tmp_path / "tasks", 1, runner="pytest")
+    settings = {"tasks": {"source": str(tasks)}, "sandbox": {"kind": "bubblewrap"}}
+    config = OpenEnvConfig.model_validate(settings)
+    made = DebugEnvironment(LiveArena(config), config, itertools.count())
+    yield made
+    made.close()
+
+
+def test_a_sandbox_that_breaks_ends_the_episode_without_a_reward(session: DebugEnvironment) -> None:
+    before = descendants(os.getpid())
+    assert not session.reset().done
+    for pid in descendants(os.getpid()) - before:
+        os.kill(pid, signal.SIGKILL)
+    ended = session.step(DebugAction(tool="eval"))
+    assert (ended.done, ended.reward, ended.stop, ended.failed) == (True, None, "aborted", True)
+    assert not session.reset().done
+
+
+def test_a_sandbox_that_does_not_start_ends_the_episode_without_a_reward(
+    session: DebugEnvironment, tmp_path: Path
+) -> None:
+    shutil.rmtree(tmp_path / "tasks")
+    ended = session.reset()
+    assert (ended.done, ended.reward, ended.stop) == (True, None, "aborted")
+    assert ended.text
 
 
 class Ledger:

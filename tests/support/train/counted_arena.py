@@ -25,14 +25,17 @@ class FakeRequest:
 class Counted:
     """Worth the more, the more turns call a tool; over after two turns. A turn without a call is nudged."""
 
-    def __init__(self, task: str, fails: bool) -> None:
+    def __init__(self, task: str, *, starts: bool, fails: bool) -> None:
         self.messages = conversation(int(task))[:2]
+        self.starts = starts
         self.fails = fails
         self.turns: list[str] = []
         self.requests: list[list[dict[str, Any]]] = []
         self.closed = 0
 
     def next_request(self) -> FakeRequest | None:
+        if not self.starts:
+            raise SandboxError("the sandbox does not start")
         if len(self.turns) >= 2:
             return None
         self.requests.append(list(self.messages))
@@ -62,13 +65,15 @@ class CountedArena:
 
     def __init__(self, live: Mapping[str, Any]) -> None:
         self.fails = live.get("fails", ())
+        self.never_start = live.get("never_start", ())
         self.made: list[Counted] = []
 
     def opening(self, task: str) -> list[dict[str, Any]]:
         return conversation(int(task))[:2]
 
     def episode(self, task: str) -> Counted:
-        self.made.append(Counted(task, len(self.made) in self.fails))
+        number = len(self.made)
+        self.made.append(Counted(task, starts=number not in self.never_start, fails=number in self.fails))
         return self.made[-1]
 
 
