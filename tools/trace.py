@@ -3,7 +3,8 @@
 `Observation.data` holds
 
 - `function`: `path`, `name`, `start`, `end`;
-- `failed`, `passed`: how many tests; `unfinished`: whether they were stopped because they ran too long;
+- `failed`, `passed`: how many tests; `unfinished`: whether they were stopped because they ran too long; `lost`: tests
+  whose later calls are not known, since too deep a recursion, or the program itself, ended tracing;
 - `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
 - `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
   latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
@@ -96,6 +97,7 @@ def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallCompari
         "failed": trace.failed,
         "passed": trace.passed,
         "unfinished": trace.unfinished or not trace.ended,
+        "lost": list(trace.lost[:_KEPT]),
         "failing_calls": trace.failing_calls,
         "passing_calls": trace.passing_calls,
         "failing_tests": list(trace.failing_tests[:_KEPT]),

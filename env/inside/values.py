@@ -1,14 +1,24 @@
-"""How values and exceptions are shown: shortly, without memory addresses, and whatever their own code does."""
+"""How values and exceptions are shown: shortly, without memory addresses, and whatever their own code does.
+
+Their own code, such as a `__repr__`, has REPR_S seconds in the main thread. What takes longer is shown as
+`<TYPE, not shown: too slow>`, and so are other objects of its type from then on.
+"""
 
 import contextlib
 import re
 import reprlib
+import signal
+import threading
 import traceback
 import types
 
 OUTPUT_LIMIT = 6000
 VALUE_LIMIT = 200
 EXCEPTION_LIMIT = 600
+REPR_S = 1.0
+AGAIN_S = 0.05
+"""How soon an object is interrupted again if its own code has caught the interruption."""
+_get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
 
 
 def shorten(text, limit=OUTPUT_LIMIT):
@@ -17,6 +27,59 @@ def shorten(text, limit=OUTPUT_LIMIT):
         return text
     half = limit // 2
     return "{}[... {} characters cut ...]{}".format(text[:half], len(text) - 2 * half, text[-half:])
+
+
+class _TooLong(BaseException):
+    """Interrupts an object's own code."""
+
+
+class _Limit:
+    """Interrupts the program's code after REPR_S, in the main thread; other threads cannot be interrupted."""
+
+    def __init__(self):
+        self._main = threading.main_thread().ident
+        self._is_on = self._is_over = False
+
+    def within(self, work):
+        """What `work()` returns; None if it was interrupted. The program's own timer and handler are restored."""
+        if _get_ident() != self._main:
+            return work()
+        handler = _set_handler(signal.SIGALRM, self._interrupt)
+        timer = _set_timer(signal.ITIMER_REAL, REPR_S, AGAIN_S)
+        text = None
+        self._is_over = False
+        try:
+            try:
+                self._is_on = True
+                text = work()
+            finally:
+                self._is_on = False  # From here on nothing is raised, so nothing gets into the program.
+        except _TooLong:
+            pass
+        finally:
+            _set_timer(signal.ITIMER_REAL, *timer)
+            _set_handler(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
+        return None if self._is_over else text
+
+    def _interrupt(self, *_):
+        if self._is_on:
+            self._is_over = True
+            raise _TooLong
+
+
+_limit = _Limit()
+_slow = set()
+"""Types of objects that took too long."""
+
+
+def slow_types():
+    """How many types are known whose objects take too long."""
+    return len(_slow)
+
+
+def not_shown(value):
+    """What stands for an object that takes too long."""
+    return "<{}, not shown: too slow>".format(type(value).__name__)
 
 
 class _ShortRepr(reprlib.Repr):
@@ -29,12 +92,20 @@ class _ShortRepr(reprlib.Repr):
         self.maxdict = 12
         self.maxstring = self.maxlong = self.maxother = VALUE_LIMIT
 
+    def repr_instance(self, x, level):
+        """The repr of an object of any type but Python's own containers, strings and integers."""
+        text = None if type(x) in _slow else _limit.within(lambda: reprlib.Repr.repr_instance(self, x, level))
+        if text is None:
+            _slow.add(type(x))
+            return not_shown(x)
+        return text
+
 
 _short = _ShortRepr()
 
 
 def short_repr(value):
-    """A repr of at most about VALUE_LIMIT characters, even for values whose own repr fails."""
+    """A repr of at most about VALUE_LIMIT characters, even for values whose own repr fails or takes too long."""
     try:
         if _has_plain_repr(value):
             return shorten(_attributes(value, _short.repr), VALUE_LIMIT)
@@ -45,7 +116,13 @@ def short_repr(value):
 
 def full_repr(value):
     """The repr of a value; an object without its own repr is shown by its attributes."""
-    return _attributes(value, short_repr) if _has_plain_repr(value) else without_addresses(value, repr(value))
+    return _attributes(value, short_repr) if _has_plain_repr(value) else text_of(value, repr)
+
+
+def text_of(value, show):
+    """What `show` makes of a value, without addresses; a short repr if that takes too long."""
+    text = None if type(value) in _slow else _limit.within(lambda: show(value))
+    return short_repr(value) if text is None else without_addresses(value, text)
 
 
 def _has_plain_repr(value):
@@ -90,10 +167,10 @@ def describe_exception(kind, value):
 def exception_text(kind, value):
     """What Python prints last about an exception, without addresses; its type where it cannot be printed."""
     try:
-        text = "".join(traceback.format_exception_only(kind, value))
+        text = _limit.within(lambda: "".join(traceback.format_exception_only(kind, value)))
     except Exception:  # the exception's own code may raise anything
-        text = kind.__name__
-    return _ADDRESS.sub(">", text)
+        text = None
+    return _ADDRESS.sub(">", text or kind.__name__)
 
 
 def plain_lines(text):

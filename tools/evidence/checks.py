@@ -39,6 +39,7 @@ MOST_PROBES = 200
 MOST_LOOKS = 20_000
 _NO_PROBE = "it has no probe"
 _OTHER_PROBE = "its probe looks for something else than its quote says"
+_LOST = "too deep a recursion, or the program itself, ended the tracing of the test"
 _NOTE = 160
 _ID = re.compile(r"(?<![\w.])\d{14,15}(?![\w.])")
 _ADDRESSES = range(0x5500_0000_0000, 0x8000_0000_0000)
@@ -57,6 +58,7 @@ class ProbeReading(BaseModel):
     values: list[Short] = Field(default=[], max_length=2)
     error: Short | None = None
     problem: Short | None = None
+    lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,12 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
             check = _unchecked("too many probes") if result is None else _judge_change(probe, result)
         else:
             number = next(numbers, None)
-            seen = [look for look in looks if look.probe == number]
+            found = [look for look in looks if look.probe == number]
+            seen = [look for look in found if not look.lost]
             over = runs.exit_code is not None
             check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
+            if check.status == "contradicted" and any(look.lost and probe.test in (None, look.test) for look in found):
+                check = _unchecked(_LOST)
         probed.checks.append(check)
         probed.looks.append(seen)
     return probed

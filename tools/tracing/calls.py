@@ -89,6 +89,7 @@ class _Test(BaseModel):
     test: Text
     failed: bool
     unfinished: bool
+    lost: bool = False
     calls: Count
     kept: list[TracedCall] = Field(max_length=500)
 
@@ -108,7 +109,8 @@ class _End(BaseModel):
 
 class Trace(BaseModel):
     """What was seen of a function. `failing` and `passing` are its calls in such tests; of passing tests, only calls
-    that are unlike all before. `running` is the test in which the process ended, if that is so.
+    that are unlike all before. `running` is the test in which the process ended, if that is so. `lost` are tests whose
+    later calls are not known, since tracing ended in the middle.
     """
 
     failed: int = 0
@@ -116,6 +118,7 @@ class Trace(BaseModel):
     ended: bool = False
     running: str = ""
     unfinished: bool = False
+    lost: list[str] = Field(default_factory=list[str])
     failing_calls: int = 0
     passing_calls: int = 0
     failing_tests: list[str] = Field(default_factory=list[str])
@@ -158,6 +161,10 @@ def _add_mark(trace: Trace, line: bytes) -> None:
 def _add(trace: Trace, test: _Test) -> None:
     calls = [call.model_copy(update={"test": test.test}) for call in test.kept]
     trace.unfinished = trace.unfinished or test.unfinished
+    if test.lost:
+        trace.lost.append(test.test)
+    if not test.calls:
+        return
     if test.failed:
         trace.failing_tests.append(test.test)
         trace.failing_calls += test.calls

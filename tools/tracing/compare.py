@@ -225,7 +225,13 @@ def _counts(trace: Trace) -> str:
         called = plural(trace.failing_calls, "call") if trace.failing_calls else "not called"
         title = f"{called} in {failing}, {plural(trace.passing_calls, 'call')} in {passing}"
     ended = "" if trace.ended and not trace.unfinished else "; the tests were stopped, they ran too long"
-    return title + ended
+    others = f" and {plural(len(trace.lost) - 1, 'other test')}" if len(trace.lost) > 1 else ""
+    lost = (
+        f"; calls after tracing ended in {trace.lost[0]}{others} are missing (too deep a recursion)"
+        if trace.lost
+        else ""
+    )
+    return title + ended + lost
 
 
 def _times(call: TracedCall) -> str:

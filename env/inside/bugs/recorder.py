@@ -156,7 +156,7 @@ class LineRecorder:
 
     Attributes:
         covered: {path: {line: [test, ...]}}.
-        unfollowed: tests that start processes, from Python 3.8 on, and those that make too many calls.
+        unfollowed: tests that start processes, from Python 3.8 on, and those that the follower gave up.
     """
 
     def __init__(self, root):
@@ -179,7 +179,8 @@ class LineRecorder:
 
     def pytest_collection_finish(self, session):
         """Ends what belongs to no test."""
-        self._end("")
+        self._follower.stop()
+        self._take("")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):
@@ -187,12 +188,13 @@ class LineRecorder:
         self._starts_process = False
         self._follower.start(MOST_CALLS)
         yield
+        self._follower.stop()
         if self._starts_process or self._follower.gave_up:
             self.unfollowed.append(item.nodeid)
-        self._end(item.nodeid)
+        self._take(item.nodeid)
 
-    def _end(self, test):
-        self._follower.stop()
+    def _take(self, test):
+        """Takes in what has run, for a test."""
         for path, line in self._follower.possible_lines():
             self.covered.setdefault(path, {}).setdefault(line, []).append(test)
         self._follower.clear()

@@ -306,12 +306,18 @@ class Watches:
 
 
 class Log:
-    """The values that logpoints have seen since the program went on: the first and the last ones."""
+    """The values that logpoints have seen since the program went on, the first and the last ones; also other notes."""
 
     def __init__(self, files):
         self.files = files
         self.values = []
         self.dropped = 0
+        self.notes = []
+
+    def note(self, text):
+        """Takes in what else there is to say when the program stops or ends."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def add(self, point, frame):
         """Takes in a logpoint that is hit."""
@@ -327,13 +333,13 @@ class Log:
 
     def take(self):
         """What a command's result shows of them: `output`, the text, and `log`; empty if there are none."""
-        values, dropped = self.values, self.dropped
-        self.values, self.dropped = [], 0
-        if not values:
+        values, dropped, notes = self.values, self.dropped, self.notes
+        self.values, self.dropped, self.notes = [], 0, []
+        if not values and not notes:
             return {}
         lines = ["{path}:{line} {expression} = {value}".format(**each) for each in values]
         if len(lines) > SHOWN:
             half = SHOWN // 2
             left_out = len(lines) + dropped - SHOWN
             lines[half:-half] = ["[... {} more values ...]".format(left_out)]
-        return {"output": "\n".join(lines), "log": values, "log_dropped": dropped}
+        return {"output": "\n".join(lines + notes), "log": values, "log_dropped": dropped}

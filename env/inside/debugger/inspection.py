@@ -7,7 +7,7 @@ import pprint
 import sys
 import threading
 
-from ..values import describe_exception, full_repr, short_repr, shorten, without_addresses
+from ..values import describe_exception, full_repr, short_repr, shorten, text_of
 from .files import code_lines, code_objects
 from .language import CommandError, number
 
@@ -165,7 +165,7 @@ class Inspection:
     def do_pp(self, rest):
         """The value of an expression, pretty-printed."""
         value = self._value(rest)
-        text = self._shown(lambda: without_addresses(value, pprint.pformat(value, width=100)), rest)
+        text = self._shown(lambda: text_of(value, lambda each: pprint.pformat(each, width=100)), rest)
         return "{} ={}{}".format(rest, "\n" if "\n" in text else " ", text)
 
     def do_whatis(self, rest):
@@ -204,7 +204,7 @@ class Inspection:
         try:
             code = compile(source + "\n", "<command>", "single")
             sys.stdout = printed
-            sys.displayhook = lambda value: None if value is None else printed.write(repr(value) + "\n")
+            sys.displayhook = lambda value: None if value is None else printed.write(text_of(value, repr) + "\n")
             self._evaluate(lambda: exec(code, names))  # noqa: S102 - what a debugger is for
         except KeyboardInterrupt:
             raise

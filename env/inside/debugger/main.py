@@ -23,10 +23,11 @@ Answers come when all commands are done, or the program has ended:
 exception, post-mortem (a test failed, or nothing caught the exception), interrupt, or breakpoint() in the code.
 
 SIGINT stops a running program where it is, or ends a long evaluation. Programs that block SIGINT, or sit in C code
-that does not check for signals, cannot be stopped this way. A program that calls `sys.settrace` itself switches
-breakpoints off until the next stop, or, if it sets no trace function and nothing has stopped yet, until a function with
-a breakpoint is entered. Only one thread is stopped at a time, while the others run on; threads that were started while
-there was no breakpoint are never stopped. Forked children run free of the debugger.
+that does not check for signals, cannot be stopped this way. A program that sets a trace function switches breakpoints
+off until the next stop. One that ends tracing, by `sys.settrace(None)` or by a recursion that is too deep to call a
+trace function, switches them off until the next test, or until a function is entered that had a breakpoint when it was
+loaded; what comes next says so. Only one thread is stopped at a time, while the others run on; threads that were
+started while there was no breakpoint are never stopped. Forked children run free of the debugger.
 
 Time travel: `checkpoint NAME` and `restore NAME` keep the program in forks and go back to them; see `checkpoints`.
 """

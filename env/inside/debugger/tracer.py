@@ -17,6 +17,9 @@ _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]
 
 
+LOST = "{}: too deep a recursion, or the program itself, ended tracing; what breakpoints there missed is not known"
+
+
 class Debugger:
     """The debugger of this process.
 
@@ -45,8 +48,9 @@ class Debugger:
         self.last_exception = None
         self.test = None
         self.counts = Counts(self.breakpoints)
+        self._traced = set()
         self._more = []
-        self._late = LateTracing(self.breakpoints, self._begin_trace)
+        self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
         self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
         self._turn = threading.RLock()
         self._raising, self._met = (None, None), None
@@ -95,9 +99,11 @@ class Debugger:
 
     def begin_test(self, name):
         """A test begins; with None, one has ended. Stops say which test is running, and how often it was there."""
+        self._trace_again()
         self.test = name
         self.counts.begin()
-        self._late.pause()
+        if self._late.pause():
+            self._traced.discard(_get_ident())
 
     # - what plans want
 
@@ -188,6 +194,7 @@ class Debugger:
 
     def end_of_main(self):
         """Lets the program's other threads run to their ends; a thread that is at a stop gets its turn first."""
+        self._trace_again()
         with self._turn:
             self.resume(None)
 
@@ -195,6 +202,17 @@ class Debugger:
         self._more[:] = [] if self._only_breakpoints() else [True]
         on_call = self.on_call if self._more else self._on_any_call
         set_trace(on_call if needed else None)
+        (self._traced.add if needed else self._traced.discard)(_get_ident())
+
+    def _trace_again(self, entered=None):
+        """Begins anew in this thread if the interpreter has ended tracing: it does so where a trace function raises an
+        exception, and where the recursion is too deep to call one.
+        """
+        if self._has_lost_trace():
+            self._begin_trace(entered)
+
+    def _has_lost_trace(self):
+        return self.state == "running" and _get_ident() in self._traced and sys.gettrace() is None
 
     def engage(self):
         """Begins tracing, which was put off while a test runner started, since that runs no workspace code."""
@@ -206,6 +224,8 @@ class Debugger:
     def _begin_trace(self, entered=None):
         """Begins tracing in this thread; `entered`, if given, is a frame that may have a breakpoint."""
         if self.state == "running" and not self.dead:
+            if self._has_lost_trace():
+                self.log.note(LOST.format(self.test or "the program"))
             self._trace(self._needs_trace())
             if entered is not None and self.breakpoints.wants(entered.f_code):
                 entered.f_trace = self._follow(entered)

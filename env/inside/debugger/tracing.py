@@ -44,11 +44,13 @@ class LateTracing:
     Args:
         breakpoints: all breakpoints.
         begin: begins to trace this thread; takes the frame that was entered, or nothing.
+        again: called later, with each frame that is entered and reports it: does the same if tracing was lost.
     """
 
-    def __init__(self, breakpoints, begin):
+    def __init__(self, breakpoints, begin, again):
         self._breakpoints = breakpoints
         self._begin = begin
+        self._again = again
         self._waits = False
         self._reports = EntryReports(breakpoints.lines_in)
         self._ours = None
@@ -71,20 +73,25 @@ class LateTracing:
         self._waits = False
 
     def pause(self):
-        """Ends tracing between two tests, unless a function with a breakpoint, or another thread, is running."""
+        """Ends tracing between two tests, unless a function with a breakpoint, or another thread, is running. Returns
+        whether it did.
+        """
         set_by_us = sys.gettrace() is not None and sys.gettrace() is self._ours
         if not self._waits or not set_by_us or threading.active_count() > 1:
-            return
+            return False
         frame = _current_frame(1)
         while frame is not None:
             if self._breakpoints.wants(frame.f_code):
-                return
+                return False
             frame = frame.f_back
         sys.settrace(None)
         if _of_new_threads() is self._ours:
             threading.settrace(None)
+        return True
 
     def _on_audit(self, event, arguments):
+        if event == EVENT and not self._waits:
+            self._again(_current_frame(2))
         if not self._waits:
             return
         if event == EVENT:

@@ -2,21 +2,16 @@
 
 import collections
 import os
-import signal
-import threading
 import time
 
 from ..programs.project import project_path
-from ..values import attributes_of, describe_exception, short_repr
+from ..values import attributes_of, describe_exception, not_shown, short_repr, slow_types
 
 FIRST_STEPS, LAST_STEPS = 200, 40
 VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 """Seconds for describing the values of one test; LEAST_S once those of all tests have taken ALL_S."""
-AGAIN_S = 0.05
-"""How soon an object is interrupted again if its own code has caught the interruption."""
-_get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer
 _DULL = (type(os), type(project_path), type(len), type)
 
 
@@ -103,14 +98,14 @@ def describe(value):
 class Describer:
     """Describes values as long as there is time: the repr of an object may print everything that the object holds.
 
-    When a test's time is up, anything but a plain value becomes `<TYPE, not shown NUMBER>`. The number is different
-    each time, so that such a value equals no other.
+    When a test's time is up, anything but a plain value becomes `<TYPE, not shown NUMBER>`, and so does in any case an
+    object that takes too long by itself, whose time does not count. The number is different each time, so that such a
+    value equals no other.
     """
 
     def __init__(self):
         self._all = self._spent = 0.0
         self._hidden = 0
-        self._limit = Limit()
 
     @property
     def has_time(self):
@@ -131,53 +126,15 @@ class Describer:
             return describe(value)
         text = None
         if self.has_time:
-            began = clock()
-            text = self._limit.within(self._left, lambda: describe(value))
-            took = clock() - began
+            began, slow = clock(), slow_types()
+            text = describe(value)
+            took = clock() - began if slow_types() == slow else 0.0
             self._spent += took
             self._all += took
-        if text is None:
+        if text in (None, not_shown(value)):
             self._hidden += 1
             return "<{}, not shown {}>".format(type(value).__name__, self._hidden)
         return text
-
-
-class TooLong(BaseException):
-    """Interrupts an object's own code."""
-
-
-class Limit:
-    """Interrupts the program's code after some CPU time, in the main thread; other threads cannot be interrupted."""
-
-    def __init__(self):
-        self._main = threading.main_thread().ident
-        self._is_on = self._is_over = False
-
-    def within(self, seconds, work):
-        """What `work()` returns; None if it was interrupted. The program's own timer and handler are restored."""
-        if _get_ident() != self._main:
-            return work()
-        handler = _set_handler(signal.SIGPROF, self._interrupt)
-        timer = _set_timer(signal.ITIMER_PROF, seconds, AGAIN_S)
-        text = None
-        self._is_over = False
-        try:
-            try:
-                self._is_on = True
-                text = work()
-            finally:
-                self._is_on = False  # From here on nothing is raised, so nothing gets into the program.
-        except TooLong:
-            pass
-        finally:
-            _set_timer(signal.ITIMER_PROF, *timer)
-            _set_handler(signal.SIGPROF, signal.SIG_DFL if handler is None else handler)
-        return None if self._is_over else text
-
-    def _interrupt(self, *_):
-        if self._is_on:
-            self._is_over = True
-            raise TooLong
 
 
 def describe_error(error):

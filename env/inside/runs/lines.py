@@ -57,7 +57,7 @@ class Follower:
 
     Attributes:
         on: whether what runs now counts.
-        gave_up: whether the test made too many calls to be followed to its end.
+        gave_up: whether the test was not followed to its end: it made too many calls, or tracing was lost.
 
     Args:
         path_of: takes a file name, returns the file's path in the project, or None.
@@ -259,7 +259,7 @@ class TracingFollower(Follower):
     def stop(self):
         """Gives tracing back to whoever had it."""
         self.on = False
-        self._trace.stop()
+        self.gave_up = self._trace.stop() or self.gave_up
 
     def clear(self):
         """Forgets the test."""

@@ -4,7 +4,8 @@ A probe is `{"event": "line" | "return" | "failure", "path", "line", "time", "te
 `StopProbe` in gumshoe.records. Every test that reaches the place is watched, so that failing and passing tests can be
 compared. One JSON line for each goes to a file as soon as it is known: `{"probe": index, "event", "test", "time",
 "values"}` with the value as the debugger shows it, short and in full; `error` instead if there is no value. A probe
-that can never be met has `problem`.
+that can never be met has `problem`. One that may not have been met because tracing ended in the middle of a test has
+`lost`: the interpreter ends it where a recursion is too deep to call a trace function.
 
 Expressions that may change something, namely those with calls, are evaluated in forks.
 """
@@ -88,6 +89,7 @@ class ProbeDebugger:
         self._breakpoints = Breakpoints(self.files)
         self._probes = []
         self._by_place = {}
+        self._is_engaged = False
         for index, facts in enumerate(probes):
             self._add(index, facts)
         self._begin_test()
@@ -105,11 +107,16 @@ class ProbeDebugger:
 
     def engage(self):
         """Begins to watch."""
+        self._is_engaged = True
         threading.settrace(self._on_call)
         sys.settrace(self._on_call)
 
     def begin_test(self, name):
         """A test begins; with None, one has ended."""
+        if self._is_engaged and sys.gettrace() != self._on_call:
+            for probe in self._probes:
+                self._write({"probe": probe.index, "test": self.test, "lost": True})
+            self.engage()
         self.test = name
         self._begin_test()
 

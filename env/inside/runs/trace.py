@@ -7,7 +7,7 @@ program runs in a child; at the deadline, the call in progress is recorded as un
 program that runs none of pytest, unittest and sympy's runner counts as one test, which fails if the exit code is not 0.
 After each test in which the function was called, a JSON line is appended to `record`:
 
-    {"test": ..., "failed": ..., "unfinished": ..., "calls": how many, "kept": [call, ...]}
+    {"test": ..., "failed": ..., "unfinished": ..., "lost": ..., "calls": how many, "kept": [call, ...]}
 
 before each test `{"begins": test}`, and at the end `{"tests": {"failed": n, "passed": n}}`. A call is `{"number": its
 place among the test's calls, from 1, "count": calls that were equal, "arguments": {name: value}, "caller": {"path",
@@ -17,7 +17,7 @@ raised, "yields": [value, ...], "yielded": how many}. Calls are equal when their
 `self`, the attributes are followed, as `self.NAME`.
 
 What a failing test does after it has failed is not recorded, nor is the code that builds the message of a failed
-assertion.
+assertion. A test is `lost` if tracing ended in the middle of it, as in too deep a recursion before Python 3.12.
 """
 
 import collections
@@ -111,13 +111,12 @@ class CallRecorder(Observer):
     def end_test(self, failed):
         """The test is over."""
         self.on = False
-        if self.watching is not None:
-            self.watching.stop()
+        lost = self.watching is not None and self.watching.stop()
         if failed:
             self._keep_active()
         if failed is not None:
             self.tests["failed" if failed else "passed"] += 1
-            self._write_test(failed)
+            self._write_test(failed, lost=lost)
         self.active = {}
 
     def finish(self):
@@ -139,15 +138,15 @@ class CallRecorder(Observer):
         for call in list(self.active.values()):
             self._keep(call)
 
-    def _write_test(self, failed, unfinished=False):
-        if not self.number:
+    def _write_test(self, failed, unfinished=False, lost=False):
+        if not self.number and not lost:
             return
         full = self._written >= ALL_CHARACTERS or self._calls >= ALL_CALLS
         kept = [] if full else list(self.kept.values()) + list(self.last)
         if not failed:
             kept = [call for call in kept if self._is_new(call)]
         self._calls += len(kept)
-        data = {"test": self.test, "failed": failed, "unfinished": unfinished, "calls": self.number}
+        data = {"test": self.test, "failed": failed, "unfinished": unfinished, "lost": lost, "calls": self.number}
         self._append(dict(data, kept=[call.as_data() for call in kept]))
 
     def _is_new(self, call):

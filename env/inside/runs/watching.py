@@ -63,9 +63,14 @@ class YieldingTrace:
         sys.gettrace, sys.settrace = self._seen, self._set
 
     def stop(self):
-        """Gives tracing back to whoever had it."""
+        """Gives tracing back to whoever had it. Returns whether it was lost: the interpreter ends it where a recursion
+        is too deep to call a trace function, and the program may set one of its own.
+        """
+        is_lost = self._function is not None and _gettrace() != self._function
+        self._function = None
         sys.gettrace, sys.settrace = _gettrace, _settrace
         _set_trace(self._before)
+        return is_lost
 
     def _seen(self):
         trace = _gettrace()
@@ -103,9 +108,9 @@ class FunctionTracing:
         self._trace.start(self._on_call)
 
     def stop(self):
-        """Gives tracing back to whoever had it."""
+        """Gives tracing back to whoever had it. Returns whether it was lost."""
         self._raising = {}
-        self._trace.stop()
+        return self._trace.stop()
 
     def _on_call(self, frame, event, arg):
         recorder = self._recorder
@@ -163,8 +168,9 @@ class FunctionMonitoring:
         self._tool.watch("PY_START", "RAISE", "PY_UNWIND")
 
     def stop(self):
-        """Stops receiving events."""
+        """Stops receiving events. They are never lost."""
         self._tool.watch()
+        return False
 
     def _tell(self, method, *arguments):
         """Calls a method of the recorder, and hides whatever that call sets off."""

@@ -95,3 +95,44 @@ def test_recursion_without_end(start: Start, project: Path) -> None:
     reply = start(name).do("b script.py:3", "c", "c", "w")
     assert place(reply)[0] == "post-mortem"
     assert len(reply["frames"]) == 30
+
+
+DEEP = """\
+def again(n):
+    return again(n + 1)
+
+
+def price(n):
+    m = n
+    return m
+
+
+def deep():
+    try:
+        again(0)
+    except RecursionError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+def test_breakpoints_outlast_a_recursion_that_is_too_deep(start: Start, project: Path, at_first: bool) -> None:
+    """The interpreter ends tracing where it is too deep to call a trace function."""
+    (project / "deep.py").write_text(DEEP)
+    (project / "test_cart.py").write_text(
+        f"from deep import deep, price\n\n\ndef test_1():\n    {'price(1)' if at_first else 'pass'}\n\n\n"
+        "def test_2():\n    deep()\n    price(2)\n\n\ndef test_3():\n    price(3)\n"
+    )
+    driver = start(*PYTEST)
+    answers = driver.do("b deep.py:7", *["c", "p n"] * (3 if at_first else 2))["results"]
+    seen = [each["output"] for each in answers if each["command"] == "p n"]
+    before, over = ["n = 1"] * at_first, "not run: the program has ended"
+    # Before Python 3.8, tracing begins again with the next test.
+    assert seen in ([*before, "n = 2", "n = 3"], [*before, "n = 3", over])
+
+
+def test_it_is_said_where_a_recursion_that_is_too_deep_ends_tracing(start: Start, project: Path) -> None:
+    name = script(project, f"{DEEP}price(1)\ndeep()\nx = 2\ny = 3\n")
+    reply = start(name).do("b script.py:7", "c", "b script.py:17", "c")
+    assert reply["state"] == "exited"
+    assert "the program: too deep a recursion" in reply["results"][-1]["output"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from support.tools.driver import PYTEST, Start, script
@@ -133,3 +134,37 @@ def test_values_that_cannot_be_printed(start: Start, project: Path) -> None:
     assert len(outputs[3]) < 500
     assert len(outputs[4]) < 7000
     assert "characters cut" in outputs[4]
+
+
+def test_a_value_that_is_slow_to_print_does_not_cost_the_others(start: Start, project: Path) -> None:
+    name = script(
+        project,
+        """\
+        import time
+
+        class Slow:
+            def __repr__(self):
+                time.sleep(30)
+
+        class Bad(Exception):
+            __str__ = Slow.__repr__
+
+        def work(first, slow, last):
+            both = [slow, last]
+            return slow
+
+        slow = Slow()
+        work(1, slow, 2)
+        raise Bad
+        """,
+    )
+    commands = ("b script.py:12", "c", "locals", "args", "p slow", "p last", "p both", "pp slow", "slow", "r", "retval")
+    began = time.monotonic()
+    shown = start(name).outputs(*commands, "cl", "c", "exception", "p 1 + 1")
+    assert time.monotonic() - began < 20
+    unknown = "<Slow, not shown: too slow>"
+    assert shown[2] == f"first = 1\nslow = {unknown}\nlast = 2\nboth = [{unknown}, 2]"
+    assert shown[3] == f"first = 1\nslow = {unknown}\nlast = 2"
+    assert shown[4:9] == [f"slow = {unknown}", "last = 2", f"both = [{unknown}, 2]", f"slow = {unknown}", unknown]
+    assert shown[10] == f"returns {unknown}"
+    assert shown[-2:] == ["Bad", "1 + 1 = 2"]

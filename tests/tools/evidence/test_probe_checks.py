@@ -23,6 +23,45 @@ def test_a_probe_that_cannot_be_compiled_leaves_the_others_alone(open_bench: Ope
     assert "no test stops there" not in text
 
 
+def test_a_value_that_is_slow_to_print_leaves_the_others_alone(open_bench: Open, shop: Path) -> None:
+    (shop / "shop.py").write_text(
+        "import time\n\n\nclass Slow:\n    def __repr__(self):\n        time.sleep(30)\n\n\n"
+        "def half(n, slow):\n    return n / 2\n"
+    )
+    (shop / "test_shop.py").write_text(
+        "from shop import Slow, half\n\n\ndef test_half():\n    assert half(3, Slow()) == half(2, Slow())\n"
+    )
+    bench = open_bench(tools=(*TOOLS, "probe"), timeout=20.0)
+    place = {"path": "shop.py", "line": 10}
+    text = bench.call("probe", probes=[{**place, "expression": name} for name in ("slow", "n")]).text
+    slow, number = text.splitlines()
+    assert "slow = <Slow, not shown: too slow> in test_shop.py::test_half" in slow
+    assert "n = 3 in test_shop.py::test_half" in number
+    assert "n = 2 in test_shop.py::test_half" in number
+
+
+def test_probes_outlast_a_recursion_that_is_too_deep(open_bench: Open, shop: Path) -> None:
+    """The interpreter ends tracing where it is too deep to call a trace function."""
+    (shop / "shop.py").write_text(
+        "def again(n):\n    return again(n + 1)\n\n\ndef price(n):\n    return n\n\n\n"
+        "def deep():\n    try:\n        again(0)\n    except RecursionError:\n        pass\n"
+    )
+    (shop / "test_shop.py").write_text(
+        "from shop import deep, price\n\n\ndef test_1():\n    deep()\n    price(1)\n\n\n"
+        "def test_2():\n    assert price(2) == 3\n"
+    )
+    bench = open_bench(tools=TOOLS)
+    at = StopProbe(path="shop.py", line=6, expression="n")
+    lost = at.model_copy(update={"test": "test_shop.py::test_1", "value": "1"})
+    later = at.model_copy(update={"test": "test_shop.py::test_2", "value": "2"})
+    wrong = later.model_copy(update={"value": "3"})
+    assert [each.status for each in check_probes(bench.workspace, [lost, later, wrong])] == [
+        "unchecked",
+        "confirmed",
+        "contradicted",
+    ]
+
+
 def test_how_often_the_test_was_there_counts(open_bench: Open, shop: Path) -> None:
     (shop / "test_shop.py").write_text(ONE_TEST)
     bench = open_bench(tools=TOOLS)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
-from gumshoe.tools.tracing.calls import read_trace
+from gumshoe.tools.tracing.calls import is_hidden, read_trace
 from gumshoe.tools.tracing.compare import compare, summarize
 from support.tools.inside import record
 
@@ -39,10 +40,10 @@ from shop import Endless, Stubborn, half
 
 @pytest.mark.parametrize("kind", [Endless, Stubborn])
 def test_half(kind):
-    before = signal.getsignal(signal.SIGPROF)
+    before = signal.getsignal(signal.SIGALRM)
     half(1, kind())
-    assert signal.getsignal(signal.SIGPROF) is before
-    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 """
 
 
@@ -98,6 +99,25 @@ def test_an_object_that_is_never_done_printing_is_interrupted(project: Path, tmp
     assert shown == ["<Endless", "<Stubborn"]
 
 
+def test_an_object_that_is_slow_to_print_does_not_cost_the_others(project: Path, tmp_path: Path) -> None:
+    (project / "shop.py").write_text(
+        "import time\n\n\nclass Slow:\n    def __repr__(self):\n        time.sleep(30)\n\n\n"
+        "class Other:\n    def __repr__(self):\n        return 'other'\n\n\n"
+        "def half(n, slow, both, other):\n    return n / 2\n"
+    )
+    (project / "test_cart.py").write_text(
+        "from shop import Other, Slow, half\n\n\ndef test_half():\n    for n in range(3):\n"
+        "        half(n, Slow(), [Slow(), n], Other())\n    assert not n\n"
+    )
+    began = time.monotonic()
+    trace = read_trace(record(sys.executable, project, tmp_path, "half", 14))
+    assert time.monotonic() - began < 20
+    shown = [call.arguments for call in trace.failing]
+    assert all(is_hidden(each.pop("slow")) for each in shown)
+    slow = "<Slow, not shown: too slow>"
+    assert shown == [{"n": str(n), "both": f"[{slow}, {n}]", "other": "other"} for n in range(3)]
+
+
 def test_calls_in_a_tear_down_are_seen_and_objects_with_slots_are_shown(project: Path, tmp_path: Path) -> None:
     (project / "shop.py").write_text(
         "class Base:\n"
@@ -118,3 +138,16 @@ def test_calls_in_a_tear_down_are_seen_and_objects_with_slots_are_shown(project:
     trace = read_trace(record(sys.executable, project, tmp_path, "close", 11))
     (call,) = trace.failing
     assert (trace.failed, call.arguments, call.outcome) == (1, {"self.number": "0", "self.name": "'a'"}, "raised")
+
+
+def test_it_is_said_where_a_recursion_that_is_too_deep_ends_tracing(python: str, project: Path, tmp_path: Path) -> None:
+    """From Python 3.12 on, nothing is lost."""
+    (project / "shop.py").write_text("def again(n):\n    return again(n + 1)\n\n\ndef half(n):\n    return n / 2\n")
+    (project / "test_cart.py").write_text(
+        "import pytest\nfrom shop import again, half\n\n\ndef test_deep():\n    half(1)\n"
+        "    with pytest.raises(RecursionError):\n        again(0)\n    half(2)\n\n\ndef test_half():\n    half(3)\n"
+    )
+    trace = read_trace(record(python, project, tmp_path, "half", 5))
+    calls = sum(call.arguments["n"] == "2" for call in trace.passing)
+    assert (trace.passed, trace.passing_calls) == (2, 2 + calls)
+    assert trace.lost == ([] if calls else ["test_cart.py::test_deep"])
