@@ -14,6 +14,7 @@ what its package uses already, and names that are computed at run time, unless i
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tokenize
@@ -23,6 +24,7 @@ from io import BytesIO
 
 from gumshoe.env.verifier.gate_uses import Use, uses_in_native_code, uses_in_tree, uses_in_words
 from gumshoe.env.verifier.rules import Sides, is_test_file
+from gumshoe.env.verifier.trees import parse_python
 
 __all__ = ["unverifiable_lines"]
 
@@ -33,12 +35,15 @@ LOADED = (".so", ".pyd", ".dll", ".dylib", ".pyc", ".pyo", ".pth", ".egg", ".whl
 MAGIC = (b"\x7fELF", b"PK\x03\x04", b"MZ\x90", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
 SETTINGS = ("pyproject.toml", "setup.cfg")
 SHEBANG = re.compile(rb"#![^\n]*python")
-NOT_PARSED = "Python that this interpreter cannot parse"
+NOT_PARSED = "Python that cannot be parsed"
 MAX_CODE = 160
 
 
 def unverifiable_lines(
-    changed: Mapping[str, Sides], paths: Collection[str], read: Callable[[str], bytes]
+    changed: Mapping[str, Sides],
+    paths: Collection[str],
+    read: Callable[[str], bytes],
+    parse: Callable[[bytes], ast.Module] = parse_python,
 ) -> tuple[str, ...]:
     """The lines that make a patch unverifiable, as `path:line: code — what`, by path and line; none for most patches.
 
@@ -48,8 +53,9 @@ def unverifiable_lines(
         paths: every file of the repository.
         read: the content of a file that the patch does not change. It is called only for the packages of files that
             begin to use something; an OSError counts as an empty file.
+        parse: the syntax tree of a file. Raises ValueError: it cannot be parsed.
     """
-    repository = _Repository(changed, {*paths, *changed}, read)
+    repository = _Repository(changed, {*paths, *changed}, read, parse)
     lines: list[str] = []
     for path, (before, after) in sorted(changed.items()):
         if after is not None and before != after:
@@ -60,8 +66,14 @@ def unverifiable_lines(
 class _Repository:
     """The repository before the patch."""
 
-    def __init__(self, changed: Mapping[str, Sides], paths: Collection[str], read: Callable[[str], bytes]) -> None:
-        self._changed, self._paths, self._read = changed, paths, read
+    def __init__(
+        self,
+        changed: Mapping[str, Sides],
+        paths: Collection[str],
+        read: Callable[[str], bytes],
+        parse: Callable[[bytes], ast.Module],
+    ) -> None:
+        self._changed, self._paths, self._read, self._parse = changed, paths, read, parse
         own = [path for path in paths if path.endswith(PYTHON) and changed.get(path, (b"",))[0] is not None]
         self._own = {part.partition(".")[0] for path in own for part in path.split("/")} - sys.stdlib_module_names
 
@@ -77,7 +89,7 @@ class _Repository:
     def _uses(self, path: str, source: bytes) -> set[Use]:
         if path.endswith(PYTHON) or SHEBANG.match(source):
             try:
-                return uses_in_tree(source, self._own)
+                return uses_in_tree(self._parse(source), self._own)
             except ValueError:
                 return {Use(1, NOT_PARSED, "not read"), *uses_in_words(_decoded(source))}
         if path.endswith(CYTHON + NATIVE_CODE):

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-import threading
-import warnings
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-__all__ = ["Use", "parse_python", "uses_in_native_code", "uses_in_tree", "uses_in_words"]
+__all__ = ["Use", "uses_in_native_code", "uses_in_tree", "uses_in_words"]
 
 
 class Use(NamedTuple):
@@ -100,33 +98,20 @@ LONGEST = max(name.count(".") + 1 for table in (MODULES, NAMES) for name in tabl
 Found = Iterator[tuple[str, str]]
 """Names and their kinds."""
 
-_PARSER = threading.Lock()
-"""Several verdicts are made at a time, and CPython 3.11 counts the depth of a tree in one place for all threads."""
 
-
-def uses_in_tree(source: bytes, own: Collection[str]) -> set[Use]:
-    """The uses in Python source, in the encoding that it declares.
+def uses_in_tree(tree: ast.Module, own: Collection[str]) -> set[Use]:
+    """The uses in Python source.
 
     Args:
-        source: the file.
+        tree: its syntax tree.
         own: names of the repository's packages; to set attributes of what they hold is ordinary code.
 
     Raises:
-        ValueError: this Python cannot parse it.
+        ValueError: the tree is too deep.
     """
     try:
-        return set(_Tree(parse_python(source), own).uses())
+        return set(_Tree(tree, own).uses())
     except RecursionError as error:
-        raise ValueError(str(error)) from None
-
-
-def parse_python(source: bytes) -> ast.Module:
-    """The syntax tree of Python source, in the encoding that it declares. Raises ValueError: it cannot be parsed."""
-    try:
-        with _PARSER, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError(str(error)) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import posixpath
 import secrets
@@ -18,6 +19,7 @@ from gumshoe.env.ignore import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
+from gumshoe.env.verifier.trees import read_tree
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
@@ -27,7 +29,8 @@ from gumshoe.tools.runs.interpreters import ignores_path, is_pytest, our_program
 __all__ = ["Applied", "Launch", "TaskRepository", "launch"]
 
 VARIANTS, PROGRAM = "variants.json", "verdict.variants"
-REWRITE_S = 120.0
+TREE, TREE_PROGRAM = "tree.json", "verdict.trees"
+REWRITE_S, PARSE_S = 120.0, 60.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
 """Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
@@ -163,6 +166,18 @@ class TaskRepository:
     def read(self, path: str) -> bytes:
         """The content of a file. Raises OSError."""
         return self._sandbox.read_file(path)
+
+    def parse(self, source: bytes) -> ast.Module:
+        """The syntax tree of a file, as the project's own Python parses it. Raises ValueError: it does not."""
+        sandbox = self._sandbox
+        answer = posixpath.join(sandbox.support, TREE)
+        argv = [sandbox.python, *our_program(sandbox.support, TREE_PROGRAM), answer]
+        if sandbox.run(argv, input=source, timeout=PARSE_S).exit_code != 0:
+            raise ValueError("it cannot be parsed")
+        try:
+            return read_tree(sandbox.read_file(answer, inside=False))
+        except OSError as error:
+            raise ValueError(str(error)) from None
 
     def run(self, files: Mapping[str, bytes], mtime: float) -> TestRun:
         """Runs all tests to their end.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Container
 from pydantic import BaseModel
 
 from gumshoe.env.tasks.projects import is_doctest
-from gumshoe.env.verifier.gate_uses import parse_python
+from gumshoe.env.verifier.trees import parse_python
 from gumshoe.tools.code.source import split_lines
 
 __all__ = ["TestDefinition", "Variants", "add_examples", "draw_doctests"]
@@ -68,11 +68,15 @@ def draw_doctests(variants: Variants, wanted: Container[str], *, draw: bool) -> 
     return variants.model_copy(update={"doctests": {test: chance.randrange(2) if draw else 1 for test in found}})
 
 
-def add_examples(variants: Variants, read: Callable[[str], bytes]) -> Variants:
+def add_examples(
+    variants: Variants, read: Callable[[str], bytes], parse: Callable[[bytes], ast.Module] = parse_python
+) -> Variants:
     """The variants with an example at the end of each drawn doctest for which there is a place.
 
     Args:
+        variants: those of the test files.
         read: the content of a file as the patch leaves it. Raises OSError.
+        parse: the syntax tree of a file. Raises ValueError: it cannot be parsed.
     """
     files = [variants.files(number) for number in (0, 1)]
     tests, definitions = dict(variants.tests), dict(variants.definitions)
@@ -83,7 +87,7 @@ def add_examples(variants: Variants, read: Callable[[str], bytes]) -> Variants:
         except OSError:
             continue
         examples = _examples(false_in)
-        after = [_with_example(data, test, text) for data, text in zip(before, examples, strict=True)]
+        after = [_with_example(data, test, text, parse) for data, text in zip(before, examples, strict=True)]
         if after[0] is not None and after[1] is not None:
             files[0][path], files[1][path] = after[0], after[1]
             tests[test] = (test,)
@@ -105,14 +109,16 @@ def _examples(false_in: int) -> list[tuple[str, str]]:
     return [(f">>> len('{word}')", str(wrong if number == false_in else right)) for number in (0, 1)]
 
 
-def _with_example(source: bytes, test: str, example: tuple[str, str]) -> bytes | None:
+def _with_example(
+    source: bytes, test: str, example: tuple[str, str], parse: Callable[[bytes], ast.Module]
+) -> bytes | None:
     """A file with one more example at the end of a doctest; None if there is no place for it."""
     path, _, name = test.partition("::")
     if not path.endswith(".py"):
         return source.rstrip() + "\n\n{}\n{}\n".format(*example).encode()
     try:
         lines = split_lines(source.decode("utf-8"))
-        docstring = _docstring(parse_python(source), path, name)
+        docstring = _docstring(parse(source), path, name)
     except ValueError:
         return None
     if docstring is None or docstring.end_lineno is None or docstring.end_col_offset is None:

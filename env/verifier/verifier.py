@@ -8,6 +8,7 @@ was made.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import functools
@@ -26,6 +27,7 @@ from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, Verdict, judge, judge_variants, known_tests
 from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
+from gumshoe.env.verifier.trees import parse_python
 from gumshoe.env.verifier.variants import Variants, add_examples
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
@@ -105,10 +107,10 @@ class Verifier:
         assert self._variants is not None
         variants, self._variants = self._variants, None
         varied = bool(variants.definitions or variants.doctests)
-        with self._patched(patch, 2 if varied else 1) as (repositories, applied):
-            variants = add_examples(variants, repositories[0].read)
+        with self._patched(patch, 2 if varied else 1) as (repositories, applied), _Original(self._open) as original:
+            variants = add_examples(variants, repositories[0].read, original.parse)
             running = self._start(repositories, [variants.files(number) for number in range(len(repositories))])
-            unverifiable = self._unverifiable_lines(applied)
+            unverifiable = unverifiable_lines(applied.changed, applied.paths, original.read, original.parse)
             runs = _results(running)
         verdict = self._judge(patch, runs, variants)
         withheld = bool(unverifiable) and not self._config.accept_unverifiable and verdict.resolved
@@ -125,16 +127,6 @@ class Verifier:
         unproven = () if confirmed.failing else tuple(each for each in verdict.problems if UNPROVEN in each)
         return dataclasses.replace(confirmed, problems=(*confirmed.problems, *unproven), unvaried=verdict.unvaried)
 
-    def _unverifiable_lines(self, applied: Applied) -> tuple[str, ...]:
-        """What the gate finds in a patch; the original files are read where the patch has never been."""
-        with contextlib.ExitStack() as stack:
-
-            @functools.cache
-            def original() -> TaskRepository:
-                return stack.enter_context(self._open())
-
-            return unverifiable_lines(applied.changed, applied.paths, lambda path: original().read(path))
-
     def observe(self, patch: str) -> tuple[TestRun, Applied]:
         """A run of the original tests, and what the patch did besides. Raises as `verify`."""
         with self._patched(patch, 1) as (repositories, applied):
@@ -142,8 +134,8 @@ class Verifier:
 
     def run_variants(self, patch: str, variants: Variants, numbers: Sequence[int]) -> tuple[list[TestRun], Variants]:
         """Runs of these variants, all at the same time, and the variants as they were run. Raises as `verify`."""
-        with self._patched(patch, len(numbers)) as (repositories, _):
-            variants = add_examples(variants, repositories[0].read)
+        with self._patched(patch, len(numbers)) as (repositories, _), _Original(self._open) as original:
+            variants = add_examples(variants, repositories[0].read, original.parse)
             return _results(self._start(repositories, [variants.files(number) for number in numbers])), variants
 
     def prepare(self) -> None:
@@ -214,6 +206,35 @@ class Verifier:
 
     def _open(self) -> TaskRepository:
         return TaskRepository(self._task, self._rules, self._config, trusted=self._trusted)
+
+
+class _Original:
+    """The original repository, where the patch has never been. Its sandbox is opened when it is first needed."""
+
+    def __init__(self, open_repository: Callable[[], TaskRepository]) -> None:
+        self._open = open_repository
+
+    @functools.cached_property
+    def _repository(self) -> TaskRepository:
+        return self._open()
+
+    def read(self, path: str) -> bytes:
+        """The content of a file. Raises OSError."""
+        return self._repository.read(path)
+
+    def parse(self, source: bytes) -> ast.Module:
+        """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
+        try:
+            return parse_python(source)
+        except ValueError:
+            return self._repository.parse(source)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "_repository" in vars(self):
+            self._repository.close()
 
 
 @functools.lru_cache(KNOWN_KEPT)

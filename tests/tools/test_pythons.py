@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -14,8 +11,8 @@ from pydantic import JsonValue
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.env.environments import RECORD, environment_folder
 from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
+from support.pythons import FOUND, make_environment
 from support.tools.tool_bench import Bench
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -32,10 +29,6 @@ NEWEST = {
     14: 'try:\n    price = t"{price}".values[0]\nexcept ValueError, TypeError:\n    raise',
 }
 """By the minor version of Python 3: what the code and its tests do with each price."""
-FOUND = [
-    *sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3")),
-    *(Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path),
-]
 CODE = (
     "def total(prices):\n    result = 0\n    for price in prices:\n{}\n        result += price\n    return result{}\n"
 )
@@ -60,13 +53,8 @@ FAILING, PASSING = ("test_shop.Prices.test_total",), ("test_shop.Prices.test_any
 @pytest.mark.parametrize("python", FOUND, ids=lambda path: path.parent.parent.name)
 def test_every_tool_in_the_newest_syntax(python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
-    version = json.loads(
-        subprocess.check_output([python, "-c", "import sys, json; print(json.dumps(sys.version_info[:2]))"])
-    )
-    folder = environment_folder("0" * 16)
-    subprocess.run([python, "-m", "venv", "--without-pip", folder / "root"], check=True)
-    (folder / RECORD).write_text(json.dumps({"python": str(python), "version": version, "lock": {"variables": {}}}))
-    statement = NEWEST.get(version[1], NEWEST[14])
+    minor = make_environment(python, "0" * 16)[1]
+    statement = NEWEST.get(minor, NEWEST[14])
     buggy, clean = (CODE.format(indent(statement, " " * 8), end) for end in (" + 1", ""))
     project = tmp_path / "project"
     project.mkdir()
