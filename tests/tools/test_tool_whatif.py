@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import iniconfig
+import pytest
 
 from support.tools.inside import program
 from support.tools.shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
@@ -127,6 +131,21 @@ def test_quick_is_whole_where_the_failing_tests_need_the_others(open_bench: Open
     found: Any = bench.call("whatif", variants=[variant(9, "return 2")], quick=True).data
     assert found["variants"][0]["passes"] == ["test_shop.py::test_reads"]
     assert found["variants"][0]["whole"] is True
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_changes_reach_code_that_pytest_itself_imports(open_bench: Open, shop: Path, quick: bool) -> None:
+    """As in the repositories of pytest, of its libraries, and of its plugins."""
+    shutil.copytree(Path(iniconfig.__file__).parent, shop / "iniconfig")
+    added = "\n\ndef doubled(number):\n    return number + 1\n"
+    source = (shop / "iniconfig/__init__.py").read_text() + added
+    (shop / "iniconfig/__init__.py").write_text(source)
+    (shop / "test_shop.py").write_text("import iniconfig\n\ndef test_two():\n    assert iniconfig.doubled(3) == 6\n")
+    bench = open_bench(tools=TOOLS)
+    bench.call("eval")
+    change = {"path": "iniconfig/__init__.py", "line": len(source.splitlines()), "do": "return 2 * number"}
+    found: Any = bench.call("whatif", variants=[change], quick=quick).data["variants"]
+    assert [(each["hits"], each["whole"], each["passes"]) for each in found] == [(1, True, ["test_shop.py::test_two"])]
 
 
 def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:

@@ -52,7 +52,7 @@ class Functions:
             if path is not None:
                 self._file_names[path] = code.co_filename
                 self._by_code.setdefault((path, code), []).append(item)
-        self._loaded = _loaded_files(root) | set(self._file_names)
+        self._loaded = loaded_files(root) | set(self._file_names)
 
     def patch(self, files):
         """What turns the loaded project into one with `files`, {path: text}; None if nothing does.
@@ -129,7 +129,7 @@ def apply(patch):
         function.__code__ = code
 
 
-def _loaded_files(root):
+def loaded_files(root):
     """The project's own files that are imported."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     paths = [real_project_path(path, root) for path in files if isinstance(path, str)]

@@ -5,7 +5,7 @@
 The request is `{"variants": [{"path", "line", "do", "time", "when"}], "probes": [...], "failing", "usual_s",
 "repairs_only", "folder", "deadline_s"}`. No file changes. The processes, each a fork of the one it hangs from:
 
-    whatif            has the test runner loaded, but not the project
+    whatif            has pytest loaded, unless that brings code of the project, but not the project
     |- collected      only if `failing` tests are named: pytest imports the project and collects these tests
     |  |- 0           runs them unchanged
     |  `- 1, 2, ...   gives the changed function its new code, then runs them; one fork after another
@@ -37,12 +37,13 @@ from ..programs.program import NullDebugger, is_pytest, read_request, run_progra
 from ..programs.runner_hooks import FAILED
 from .change import Change, ChangeError, count_hits, install, source_of, transform
 from .forks import answer_of, run_all, start_fork
-from .patches import Functions, apply
+from .patches import Functions, apply, loaded_files
 from .probes import ProbeDebugger
 from .unittest_runs import write_outcomes
 
 PATIENCE = 5
 LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
+IMPORT_S = 30.0
 
 
 class Run:
@@ -182,7 +183,8 @@ class ChangedRuns:
             json.dump(sorted(self._failing), file)
 
         def collect(writer):
-            from . import outcomes  # which needs pytest
+            _import_pytest(self._program)
+            from . import outcomes  # which needs it
 
             def work(session):
                 answers = self._run_collected(session, changes, outcomes.InChild)
@@ -224,13 +226,38 @@ class ChangedRuns:
         return answers
 
 
+def _import_pytest(program):
+    """Imports pytest from where the program would."""
+    path = list(sys.path)
+    if program[0] == "-m":
+        sys.path.insert(0, os.getcwd())
+    try:
+        importlib.import_module("pytest")
+    finally:
+        sys.path[:] = path
+
+
+def _is_apart(program):
+    """Whether pytest can be imported without code of the project, such as pytest itself or a library that it uses.
+
+    Tried in a fork: a change does not reach what was imported before it.
+    """
+
+    def look(writer):
+        _import_pytest(program)
+        os.write(writer, json.dumps(not loaded_files(os.path.realpath(os.getcwd()))).encode("ascii"))
+        os._exit(0)
+
+    return "pytest" in sys.modules or answer_of(look, IMPORT_S) is True
+
+
 def main(arguments):
     """Carries out the request. Returns the exit code, 2 for a program that is not Python."""
     program, request = read_request(arguments, "GUMSHOE_WHATIF", "runs.whatif")
     if request is None:
         return 2
-    if is_pytest(program):
-        importlib.import_module("pytest")  # so that each fork has it
+    if is_pytest(program) and _is_apart(program):
+        _import_pytest(program)  # so that each fork has it
     answers = ChangedRuns(program, request).run()
     with open(os.path.join(request["folder"], "answer.json"), "w") as file:
         json.dump(answers, file)
