@@ -5,7 +5,7 @@
 | `config`, `policy_config` | the config of `gumshoe collect`, and those of the policies |
 | `packs` | context packs: how they read, whether their quotes were seen, how well their places match |
 | `text_env` | the environment as plain text, for those who have only a text generator |
-| `commands` | the command lines, one module each |
+| `commands` | the command lines |
 | `episode` | one episode: the state machine, its agent, its conversation and its result |
 | `run` | many episodes: workers, budgets, branches, progress, clusters |
 | `policies` | who decides: models, scripts, people and recordings, all behind `gumshoe.protocols.Policy` |

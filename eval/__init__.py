@@ -15,5 +15,5 @@
 | `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |
 | `web` | who may ask `openenv`, `mcp` and `view`, and how they listen |
 | `masks` | what training makes of a conversation, computed by a separate program |
-| `commands` | the command lines, one module each |
+| `commands` | the command lines |
 """

@@ -11,5 +11,5 @@
 | `rows` | rows of a dataset as tokens, and which of these are trained |
 | `masks` | what trains of a row, to look at |
 | `templates` | chat templates |
-| `commands` | the command lines, one module each |
+| `commands` | the command lines |
 """

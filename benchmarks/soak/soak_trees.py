@@ -29,7 +29,7 @@ import yaml
 from benchmarks.environment.bench_bug import with_copy
 from benchmarks.soak.leftovers import adopt_orphans, command, reap
 from benchmarks.soak.tree_policy import EDIT_TURN, edits_of
-from gumshoe.collect.commands.status import summarize
+from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Trees, node_of

@@ -1,1 +1,1 @@
-"""The commands of this folder, one module each."""
+"""The commands of this folder, in modules by subject."""

@@ -29,7 +29,7 @@ from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.plugins import search_beside
 from gumshoe.protocols import Policy, close_policy
 
-__all__ = ["collect", "configure", "run"]
+__all__ = ["collect", "configure_collect", "run_collect"]
 
 EPILOG = """\
 examples:
@@ -42,7 +42,7 @@ Press Ctrl-C once to finish the running episodes, twice to stop immediately. Run
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_collect(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/collect)")
@@ -66,7 +66,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_collect(arguments: argparse.Namespace) -> int:
     """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
     overrides = [*arguments.param]
     if arguments.fail_on_error is not None:

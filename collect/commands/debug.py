@@ -1,4 +1,4 @@
-"""`gumshoe debug PATH`: run an agent on a repository on disk and print its patch, or its report."""
+"""`gumshoe init` and `gumshoe debug`: name the models that can be asked, and have one debug a repository on disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.packs import headline, pack_text
 from gumshoe.collect.policies.investigator.policy import pack_so_far
-from gumshoe.collect.policies.llm import with_llm
+from gumshoe.collect.policies.llm import llm_path, with_llm, write_template
 from gumshoe.config import apply_overrides, validate
 from gumshoe.env.diff import apply_to_folder
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -31,7 +31,34 @@ from gumshoe.records import ContextPack, Decision, Trajectory
 from gumshoe.standard_streams import print_text
 from gumshoe.text import plural
 
-__all__ = ["configure", "run"]
+__all__ = [
+    "configure_debug",
+    "configure_init",
+    "run_debug",
+    "run_init",
+]
+
+
+INIT_EXAMPLES = """\
+examples:
+  gumshoe init
+  gumshoe init --path ./llm.yaml && export GUMSHOE_LLM_CONFIG=./llm.yaml
+"""
+
+
+def configure_init(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = INIT_EXAMPLES
+    parser.add_argument("--path", type=Path, help="file to create (default: in the user's config folder)")
+
+
+def run_init(arguments: argparse.Namespace) -> int:
+    """Writes the file and says where."""
+    path = arguments.path or llm_path()
+    write_template(path)
+    print(f"{path}: add your models there; only you can read the file")
+    return 0
+
 
 ONLY_LOOK = ("investigator", "suspect", "traceback", "vary")
 """Policies that report and do not edit."""
@@ -40,7 +67,7 @@ SLOW_S = 10.0
 NO_TESTS = 5
 """How pytest exits where it has collected no tests."""
 
-EPILOG = """\
+DEBUG_EXAMPLES = """\
 examples:
   gumshoe debug . --entrypoint "pytest tests" --model gpt                   an entry of llm.yaml (see gumshoe init)
   gumshoe debug . --model my-model --endpoint http://127.0.0.1:8000/v1      a server of your own
@@ -54,9 +81,9 @@ fail; the patch is still printed. Exit code 130: stopped by Ctrl-C; what points 
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_debug(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.epilog = EPILOG
+    parser.epilog = DEBUG_EXAMPLES
     add_repository_arguments(parser, entrypoint="command that fails")
     parser.add_argument("--problem", default="", metavar="TEXT", help="description of the problem for the agent")
     parser.add_argument("--model", metavar="NAME", help="entry of llm.yaml, a model of the endpoint, or human")
@@ -75,7 +102,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_debug(arguments: argparse.Namespace) -> int:
     """Runs the agent and prints its patch or report; 0 if the tests pass or it reported. Raises GumshoeError."""
     if arguments.out is not None:
         if arguments.out.resolve().is_relative_to(arguments.path.resolve()):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gumshoe.collect.play.game import Game
     from gumshoe.collect.play.lines import LineInput
 
-__all__ = ["configure", "run"]
+__all__ = ["configure_play", "run_play"]
 
 STEPS = 1_000_000
 
@@ -38,7 +38,7 @@ Nothing is saved; the patch is printed at the end. Without a terminal, commands 
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_play(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     from gumshoe.protocols import SANDBOX_KINDS
 
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_play(arguments: argparse.Namespace) -> int:
     """Plays; 1 if the tests did not pass at the end of a submitted game. Raises GumshoeError."""
     from gumshoe.collect.commands.arguments import choose_task
     from gumshoe.collect.play.game import Game

@@ -1,4 +1,4 @@
-"""The commands of this folder, one module each."""
+"""The commands of this folder, in modules by subject."""
 
 from __future__ import annotations
 

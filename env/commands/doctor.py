@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, SandboxError
 
-__all__ = ["configure", "run", "try_pytest"]
+__all__ = ["configure_doctor", "run_doctor", "try_pytest"]
 
 EPILOG = """\
 examples:
@@ -34,14 +34,14 @@ ISOLATION = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_doctor(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.epilog = EPILOG
     parser.add_argument("--image", default=SandboxConfig().image, help="container image (default: %(default)s)")
     parser.add_argument("--reap", action="store_true", help="remove leftovers of dead runs on this machine")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_doctor(arguments: argparse.Namespace) -> int:
     """Prints the table and pulls nothing; 1 when no sandbox isolates, or the one that models get cannot run pytest."""
     console = Console(soft_wrap=True)
     config = SandboxConfig(image=arguments.image, pull="never")

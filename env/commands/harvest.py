@@ -9,7 +9,7 @@ from pathlib import Path
 from gumshoe.env.commands import config_from
 from gumshoe.errors import ConfigError
 
-__all__ = ["configure", "run"]
+__all__ = ["configure_harvest", "run_harvest"]
 
 EXAMPLES = """\
 examples:
@@ -27,7 +27,7 @@ environment is being built. Exit code 1: no package produced a set.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_harvest(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.epilog = EXAMPLES
     parser.add_argument(
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rebuild", type=Path, metavar="SET", help="build the environments of a set on this machine")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_harvest(arguments: argparse.Namespace) -> int:
     """Harvests, or shows a harvest. Raises GumshoeError."""
     from gumshoe.env.bugs.config import HarvestConfig
     from gumshoe.env.bugs.packages.harvest import harvest, rebuild, reports_in

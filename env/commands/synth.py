@@ -10,7 +10,7 @@ from gumshoe.env.commands import config_from
 from gumshoe.errors import ConfigError
 from gumshoe.storage import check_folder
 
-__all__ = ["configure", "run"]
+__all__ = ["configure_synth", "run_synth"]
 
 EXAMPLES = """\
 examples:
@@ -20,7 +20,7 @@ examples:
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_synth(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.epilog = EXAMPLES
     parser.add_argument("config", nargs="?", type=Path, metavar="CONFIG", help="YAML file; options below override it")
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--workers", type=int, metavar="N", help="sandboxes used in parallel")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_synth(arguments: argparse.Namespace) -> int:
     """Makes the task set and says what was dropped and why. Raises GumshoeError."""
     options = ("projects", "out", "seed", "per_project", "workers")
     config = config_from(arguments, SynthConfig, options, "gumshoe synth")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gumshoe.env.verifier.check import CheckResult
     from gumshoe.records import Oracle, Task
 
-__all__ = ["configure", "run"]
+__all__ = ["configure_tasks", "run_tasks"]
 
 EXAMPLES = """\
 examples:
@@ -44,7 +44,7 @@ nothing: if a line of its files is damaged, the whole set is refused.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_tasks(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     from gumshoe.protocols import SANDBOX_KINDS
 
@@ -100,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_tasks(arguments: argparse.Namespace) -> int:
     """Carries out the action. Raises GumshoeError."""
     actions = {"list": _list, "show": _show, "check": _check, "export": _export}
     return actions[arguments.action](arguments)

@@ -14,7 +14,7 @@ from gumshoe.standard_streams import print_json
 if TYPE_CHECKING:
     from gumshoe.eval.swebench import Prediction
 
-__all__ = ["configure", "run"]
+__all__ = ["configure_grade", "run_grade"]
 
 EXAMPLES = """\
 examples:
@@ -29,7 +29,7 @@ instance could not be graded.
 ORDER = ("resolved", "unresolved", "empty", "error")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_grade(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     parser.epilog = EXAMPLES
     parser.add_argument("predictions", type=Path, metavar="PREDS", help=".jsonl or .json file")
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_grade(arguments: argparse.Namespace) -> int:
     """Grades and prints the report; 1 where an instance could not be graded. Raises GumshoeError."""
     from gumshoe.eval.swebench import read_predictions
 

@@ -1,7 +1,8 @@
 """The `gumshoe` command.
 
-Each subcommand is a module of its own, `gumshoe.<folder>.commands.<name>`, with `configure(parser)` and
-`run(arguments) -> exit code`. It is imported when it is called, so that `gumshoe --help` stays fast.
+The commands are in modules by subject, in `commands` of their folder. For the command NAME, a module has
+`configure_NAME(parser)` and `run_NAME(arguments) -> exit code`. It is imported when the command is called, so that
+`gumshoe --help` stays fast.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
 from gumshoe.standard_streams import screened_streams
 
-__all__ = ["COMMANDS", "main", "make_parser"]
+__all__ = ["COMMANDS", "configure_completion", "main", "make_parser", "run_completion"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
@@ -29,34 +31,34 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("gumshoe.env.commands.synth", "make verified bugs from projects with passing tests"),
     "debug": ("gumshoe.collect.commands.debug", "run an agent on a repository on disk and print its patch or report"),
     "collect": ("gumshoe.collect.commands.collect", "run an agent on tasks and record its trajectories"),
-    "init": ("gumshoe.collect.commands.init", "write a commented llm.yaml for your models and keys"),
+    "init": ("gumshoe.collect.commands.debug", "write a commented llm.yaml for your models and keys"),
     "config": ("gumshoe.commands.config", "list every key of a config, with its type, default and meaning"),
-    "completion": ("gumshoe.commands.completion", "print a shell completion script"),
-    "status": ("gumshoe.collect.commands.status", "show the progress of a run"),
-    "probe": ("gumshoe.collect.commands.probe", "run the probes of stored reports again, in fresh sandboxes"),
-    "filter": ("gumshoe.collect.commands.filter", "keep the trajectories that pass named rules"),
-    "export": ("gumshoe.collect.commands.export", "turn a run into a Hugging Face dataset"),
-    "push": ("gumshoe.collect.commands.push", "upload a dataset to the Hugging Face Hub"),
+    "completion": ("gumshoe.cli", "print a shell completion script"),
+    "status": ("gumshoe.collect.commands.runs", "show the progress of a run"),
+    "probe": ("gumshoe.collect.commands.runs", "run the probes of stored reports again, in fresh sandboxes"),
+    "filter": ("gumshoe.collect.commands.data", "keep the trajectories that pass named rules"),
+    "export": ("gumshoe.collect.commands.data", "turn a run into a Hugging Face dataset"),
+    "push": ("gumshoe.collect.commands.data", "upload a dataset to the Hugging Face Hub"),
     "convert": (
-        "gumshoe.collect.commands.convert",
+        "gumshoe.collect.commands.data",
         "convert trajectories to ATIF, or from ATIF, SWE-agent and others",
     ),
     "preflight": (
-        "gumshoe.train.commands.preflight",
+        "gumshoe.train.commands",
         "show which tokens of a dataset would be trained on, and check it",
     ),
-    "unpack": ("gumshoe.train.commands.unpack", "make a model folder from a .gguf file, with a template for tools"),
-    "train": ("gumshoe.train.commands.train", "fine-tune a model on a dataset"),
-    "serve": ("gumshoe.eval.commands.serve", "serve a model folder behind an OpenAI-compatible endpoint"),
+    "unpack": ("gumshoe.train.commands", "make a model folder from a .gguf file, with a template for tools"),
+    "train": ("gumshoe.train.commands", "fine-tune a model on a dataset"),
+    "serve": ("gumshoe.eval.commands.servers", "serve a model folder behind an OpenAI-compatible endpoint"),
     "eval": ("gumshoe.eval.commands.eval", "run policies on held-out tasks, score them, write a report"),
     "grade": (
         "gumshoe.eval.commands.grade",
         "grade patches with the official SWE-bench harness or Gumshoe's own grader",
     ),
-    "compare": ("gumshoe.eval.commands.compare", "show the paired differences between two evaluations"),
-    "mcp": ("gumshoe.eval.commands.mcp", "serve the sandboxed tools on a repository to coding agents (MCP)"),
-    "openenv": ("gumshoe.eval.commands.openenv", "serve the environment over OpenEnv's protocol, for training"),
-    "view": ("gumshoe.eval.commands.view", "look at traces, datasets and evaluations in a browser"),
+    "compare": ("gumshoe.eval.commands.eval", "show the paired differences between two evaluations"),
+    "mcp": ("gumshoe.eval.commands.servers", "serve the sandboxed tools on a repository to coding agents (MCP)"),
+    "openenv": ("gumshoe.eval.commands.servers", "serve the environment over OpenEnv's protocol, for training"),
+    "view": ("gumshoe.eval.commands.servers", "look at traces, datasets and evaluations in a browser"),
 }
 
 EXTRAS = {
@@ -172,9 +174,47 @@ def make_parser(chosen: Iterable[str | None]) -> argparse.ArgumentParser:
         )
         if name in wanted:
             loaded = importlib.import_module(module)
-            loaded.configure(command)
-            command.set_defaults(run=loaded.run)
+            getattr(loaded, f"configure_{name}")(command)
+            command.set_defaults(run=getattr(loaded, f"run_{name}"))
     return parser
+
+
+COMPLETION_EXAMPLES = """\
+examples:
+  source <(gumshoe completion bash)                                       in this shell
+  gumshoe completion bash > ~/.local/share/bash-completion/completions/gumshoe
+  gumshoe completion zsh > ~/.zfunc/_gumshoe                              with fpath+=~/.zfunc in ~/.zshrc
+"""
+
+
+def configure_completion(parser: argparse.ArgumentParser) -> None:
+    """Adds the argument of `gumshoe completion`."""
+    import shtab
+
+    parser.epilog = COMPLETION_EXAMPLES
+    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="shell that the script is for")
+
+
+def run_completion(arguments: argparse.Namespace) -> int:
+    """Prints a script that completes commands, options and paths in a shell."""
+    import shtab
+
+    parser = make_parser(COMMANDS)
+    _complete_paths(parser)
+    print(shtab.complete(parser, arguments.shell))
+    return 0
+
+
+def _complete_paths(parser: argparse.ArgumentParser) -> None:
+    """Completes file names for every argument that is a path."""
+    import shtab
+
+    for action in parser._actions:  # pyright: ignore[reportPrivateUsage] - argparse has no other way to list them
+        if isinstance(action.choices, dict):
+            for command in action.choices.values():
+                _complete_paths(command)
+        elif action.type is Path:
+            setattr(action, "complete", shtab.FILE)  # noqa: B010 - an attribute that only shtab knows
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.commands.status import summarize
+from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.commands.probe import check_pack
+from gumshoe.collect.commands.runs import check_pack
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.export.seeker import SeekerView
 from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent

@@ -1,1 +1,1 @@
-"""The commands that belong to no other folder, one module each."""
+"""The commands that belong to no other folder, in modules by subject."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["CONFIGS", "Key", "as_markdown", "config_keys", "config_model", "configure", "run"]
+__all__ = ["CONFIGS", "Key", "as_markdown", "config_keys", "config_model", "configure_config", "run_config"]
 
 CONFIGS: Mapping[str, str] = {
     "collect": "gumshoe.collect.config:CollectConfig",
@@ -50,7 +50,7 @@ class Key:
     when: str = ""
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_config(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.epilog = EXAMPLES
     parser.add_argument("config", choices=list(CONFIGS), help="command whose config is shown")
@@ -60,7 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--schema", action="store_true", help="print the JSON Schema")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_config(arguments: argparse.Namespace) -> int:
     """Prints the keys."""
     model = config_model(arguments.config)
     if arguments.schema:

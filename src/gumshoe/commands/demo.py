@@ -24,7 +24,7 @@ from gumshoe.protocols import SANDBOX_KINDS
 if TYPE_CHECKING:
     from gumshoe.console import Console
 
-__all__ = ["StageFailed", "configure", "run", "run_stage", "stages"]
+__all__ = ["StageFailed", "configure_demo", "run_demo", "run_stage", "stages"]
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "demo"
 
@@ -59,7 +59,7 @@ class Stage:
     short: tuple[str, ...] = ()
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_demo(parser: argparse.ArgumentParser) -> None:
     """Declares the command line."""
     parser.epilog = EXAMPLES
     parser.add_argument("--model", required=True, help="model to fine-tune: a .gguf file, a folder, or a hub ID")
@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_demo(arguments: argparse.Namespace) -> int:
     """Runs all stages, and shows what came of them; the first that fails ends the demo with its exit code."""
     from gumshoe.commands.demo_outcome import show_outcome
     from gumshoe.console import Console

@@ -1,24 +1,143 @@
-"""`gumshoe probe`: run the probes of a stored report again."""
+"""`gumshoe status` and `gumshoe probe`: how far a run has come, and whether what its reports say holds when it is run
+again.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from gumshoe.collect.config import BranchConfig
+from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
+from gumshoe.collect.data.tree import Node, Trees, node_of
+from gumshoe.config import RUN_CONFIG, read_yaml, validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.records import Usage
 
 if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.records import ContextPack, Step, Task, Trajectory
 
-__all__ = ["check_pack", "configure", "run"]
+__all__ = [
+    "check_pack",
+    "configure_probe",
+    "configure_status",
+    "run_probe",
+    "run_status",
+    "summarize",
+    "unfinished_trees",
+]
 
-EPILOG = """\
+
+def configure_status(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = "examples:\n  gumshoe status runs/collect/demo\n  gumshoe status runs/collect/demo --json"
+    parser.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run_status(arguments: argparse.Namespace) -> int:
+    """Prints the summary."""
+    summary = summarize(arguments.folder)
+    print(json.dumps(summary) if arguments.json else _describe(arguments.folder, summary))
+    return 0
+
+
+def summarize(path: Path) -> dict[str, Any]:
+    """Counts of a run folder. Raises DatasetError if it is not one."""
+    stops: Counter[str] = Counter()
+    resolved: Counter[bool | None] = Counter()
+    usage, steps = Usage(), 0
+    nodes: list[Node] = []
+    for trajectory in read_trajectories(path):
+        nodes.append(node_of(trajectory))
+        stops[trajectory.stop.value] += 1
+        resolved[trajectory.resolved] += 1
+        usage = usage + trajectory.own_usage
+        steps += len(trajectory.own_steps)
+    state = read_state(path)
+    failures = Counter(entry["kind"] for entry in read_failures(path))
+    return {
+        "running": state["running"],
+        "pid": state.get("pid") if state["running"] else None,
+        "planned": state.get("planned"),
+        "finished": sum(node.branch is None for node in nodes),
+        **_trees(nodes, _branching(path)),
+        "resolved": resolved[True],
+        "not_resolved": resolved[False],
+        "in_flight": len(list((path / "journal").glob("*.jsonl"))),
+        "stops": dict(stops.most_common()),
+        "failures": dict(failures.most_common()),
+        "steps": steps,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def unfinished_trees(path: Path) -> int:
+    """How many trees of a run folder lack branches; 0 for a run without trees."""
+    config = _branching(path)
+    if config is None:
+        return 0
+    counts = _trees([node_of(trajectory) for trajectory in read_trajectories(path)], config)
+    return counts["trees"] - counts["whole_trees"]
+
+
+def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
+    """How many episodes began in the middle of another one, how many trees there are, and how many are whole."""
+    if config is None:
+        return {}
+    trees = Trees(nodes)
+    whole = sum(trees.missing(root, config) == 0 for root in trees.roots)
+    branches = sum(node.branch is not None for node in nodes)
+    return {"branches": branches, "trees": len(trees.roots), "whole_trees": whole}
+
+
+def _branching(path: Path) -> BranchConfig | None:
+    try:
+        section = read_yaml(path / RUN_CONFIG).get("branch")
+        return validate(BranchConfig, section, origin="branch") if isinstance(section, dict) else None
+    except ConfigError:
+        return None
+
+
+def _describe(path: Path, summary: dict[str, Any]) -> str:
+    state = f"running (process {summary['pid']})" if summary["running"] else "not running"
+    planned = summary["planned"] if summary["planned"] is not None else "?"
+    lines = [
+        f"{path}: {state}",
+        f"  episodes   {summary['finished']} of {planned} finished, {summary['in_flight']} in flight or left open",
+        *(
+            [f"  trees      {summary['whole_trees']} of {summary['trees']} whole, {summary['branches']} branches"]
+            if "branches" in summary
+            else []
+        ),
+        f"  resolved   {summary['resolved']} yes, {summary['not_resolved']} no",
+        f"  stops      {_counts(summary['stops'])}",
+        f"  failures   {_counts(summary['failures'])}",
+        f"  steps      {summary['steps']}",
+    ]
+    if summary["prompt_tokens"]:
+        cached = f" ({summary['cached_tokens']} cached)" if summary["cached_tokens"] else ""
+        lines.append(f"  tokens     {summary['prompt_tokens']} read{cached}, {summary['completion_tokens']} written")
+    if summary["cost_usd"] is not None:
+        lines.append(f"  cost       ${summary['cost_usd']:.2f}")
+    return "\n".join(lines)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "none"
+
+
+PROBE_EXAMPLES = """\
 examples:
   gumshoe probe runs/collect/seeker                          every report of a run
   gumshoe probe runs/collect/seeker --id EPISODE             the report of one episode
@@ -31,11 +150,11 @@ when its episode began. Exit code 1 if a finding is contradicted.
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure_probe(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     from gumshoe.protocols import SANDBOX_KINDS
 
-    parser.epilog = EPILOG
+    parser.epilog = PROBE_EXAMPLES
     parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")
     parser.add_argument("--id", metavar="EPISODE", help="only the report of this episode of the run")
     parser.add_argument("--task", metavar="TASK", help="for a file: SOURCE:ID; for a run: the source of its tasks")
@@ -44,7 +163,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object per report instead of tables")
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run_probe(arguments: argparse.Namespace) -> int:
     """Runs the probes; 1 if one is contradicted. Raises GumshoeError."""
     from gumshoe.collect.policies.registry import TRUSTED_KINDS
     from gumshoe.env.config import SandboxConfig
@@ -53,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
     contradicted = False
     for name, pack, task, steps, policy in _packs(arguments):
         checked = check_pack(pack, task, sandbox, trusted=policy in TRUSTED_KINDS, steps=steps)
-        _show(name, task, checked, as_json=arguments.json)
+        _show_checks(name, task, checked, as_json=arguments.json)
         contradicted |= any(one.check is not None and one.check.status == "contradicted" for one in checked.findings)
     return int(contradicted)
 
@@ -106,7 +225,7 @@ def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Ta
         yield arguments.pack.name, pack, choose_task(arguments.task), (), ""
         return
     trajectories = _reported(arguments.pack, arguments.id)
-    tasks = _tasks(arguments.pack, arguments.task, sorted({one.task.id for one in trajectories}))
+    tasks = _tasks_of_run(arguments.pack, arguments.task, sorted({one.task.id for one in trajectories}))
     for one in trajectories:
         task = tasks[one.task.id]
         if task.hash != one.task.hash:
@@ -139,7 +258,7 @@ def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
     return reported
 
 
-def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
+def _tasks_of_run(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
     """The tasks of a run, from the source in its config or from another one."""
     from gumshoe.config import RUN_CONFIG, read_yaml
     from gumshoe.env.tasks import load_tasks
@@ -154,7 +273,7 @@ def _tasks(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
     return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
 
 
-def _show(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:
+def _show_checks(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"id": name, "task": task.id, "pack": pack.model_dump(mode="json")}))
         return

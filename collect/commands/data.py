@@ -1,0 +1,321 @@
+"""`gumshoe filter`, `convert`, `export` and `push`: from the trajectories of runs to a dataset on the Hub."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gumshoe.collect.commands.runs import unfinished_trees
+from gumshoe.collect.data import filters
+from gumshoe.collect.data.export.export import DEFAULT_VIEWS, VIEWS, export_runs
+from gumshoe.collect.data.export.trees import TREE_VIEWS
+from gumshoe.collect.data.filters import Rule, make_rule, rejecting_rule
+from gumshoe.collect.data.interchange.files import FORMATS, write_atif
+from gumshoe.collect.data.store import Copies, read_trajectories, write_trajectories
+from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.records import Trajectory
+from gumshoe.storage import new_folder, read_records, write_atomic
+from gumshoe.text import plural
+
+__all__ = [
+    "configure_convert",
+    "configure_export",
+    "configure_filter",
+    "configure_push",
+    "filter_runs",
+    "run_convert",
+    "run_export",
+    "run_filter",
+    "run_push",
+]
+
+
+FILTER_EXAMPLES = """\
+examples:
+  gumshoe filter runs/a --out runs/a-good --rule resolved --rule loops --rule leakage
+  gumshoe filter runs/a runs/b --out runs/ab --rule pass_rate=0.1..0.9 --rule exclude=tasks/eval
+
+Rules are applied in the order given; each dropped trajectory is counted for the first rule that rejects it. The result
+is a run folder for gumshoe export, with the counts in filter.json.
+
+"""
+
+
+def configure_filter(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = FILTER_EXAMPLES + (filters.__doc__ or "").split("\n\n", 1)[1]
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders")
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    parser.add_argument("--rule", action="append", default=[], metavar="NAME[=SETTING]", help="a rule; repeatable")
+
+
+def run_filter(arguments: argparse.Namespace) -> int:
+    """Filters and prints what was dropped, and why."""
+    if not arguments.rule:
+        raise ConfigError(f"give at least one --rule: {', '.join(filters.rule_names())}")
+    kept, dropped = filter_runs(arguments.runs, arguments.out, [make_rule(text) for text in arguments.rule])
+    print(f"{arguments.out}: {kept} of {kept + dropped.total()} kept")
+    for name in arguments.rule:
+        print(f"  {dropped[name]:>6} dropped by {name}")
+    return 0
+
+
+def filter_runs(runs: Sequence[Path], out: Path, rules: Sequence[Rule]) -> tuple[int, Counter[str]]:
+    """Writes what all rules keep to `out`; returns how many trajectories that is, and what each rule dropped.
+
+    Raises:
+        ConfigError: `out` already exists.
+        DatasetError: a run is missing or broken, or none of them has a finished episode.
+    """
+    if out.exists():
+        raise ConfigError(f"{out} already exists: choose another --out")
+    for rule in rules:
+        if rule.survey is not None:
+            for trajectory in _trajectories_of(runs):
+                rule.survey(trajectory)
+    dropped: Counter[str] = Counter()
+
+    def accepted() -> Iterator[Trajectory]:
+        for trajectory in _trajectories_of(runs):
+            rejected_by = rejecting_rule(rules, trajectory)
+            if rejected_by is None:
+                yield trajectory
+            else:
+                dropped[rejected_by] += 1
+
+    with new_folder(out) as fresh:
+        kept = write_trajectories(fresh, accepted())
+        if not kept and not dropped:
+            raise DatasetError(f"no finished episode in {', '.join(map(str, runs))}: there is nothing to filter")
+        account = {
+            "runs": [str(run) for run in runs],
+            "kept": kept,
+            "dropped": {rule.name: dropped[rule.name] for rule in rules},
+        }
+        write_atomic(fresh / "filter.json", json.dumps(account, indent=2) + "\n")
+    return kept, dropped
+
+
+def _trajectories_of(runs: Sequence[Path]) -> Iterator[Trajectory]:
+    for run_folder in runs:
+        yield from read_trajectories(run_folder)
+
+
+CONVERT_EXAMPLES = """\
+examples:
+  gumshoe convert runs/a --to atif --out atif/          one JSON file per trajectory
+  gumshoe convert runs/a --to atif --out all.jsonl      one line per trajectory
+  gumshoe convert atif/ --from atif --out runs/b        files, or folders of them; ATIF 1.0 to 1.8
+  gumshoe convert *.traj --from swe-agent --out runs/swe
+  gumshoe convert runs/ --from mini-swe-agent --out runs/mini     its .traj.json files
+  gumshoe convert chats.jsonl --from messages --out runs/c    lines of {"messages": [...], "tools": [...]}
+"""
+ATIF_FILES = (".json", ".jsonl")
+
+
+def configure_convert(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = CONVERT_EXAMPLES
+    parser.add_argument(
+        "sources",
+        nargs="+",
+        type=Path,
+        help="with --to: runs, or trajectories.jsonl files; with --from: files or folders",
+    )
+    direction = parser.add_mutually_exclusive_group(required=True)
+    direction.add_argument("--to", choices=["atif"], help="format to write")
+    direction.add_argument("--from", dest="origin", choices=sorted(FORMATS), help="format to read")
+    parser.add_argument("--out", type=Path, required=True, help="output folder, or a .json or .jsonl file for --to")
+
+
+def run_convert(arguments: argparse.Namespace) -> int:
+    """Converts trajectories and prints how many."""
+    out: Path = arguments.out
+    if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
+        raise ConfigError(f"{out} already exists: choose another --out")
+    copies = Copies()
+    count = _write_atif(_distinct(arguments.sources, copies), out) if arguments.to else _read_files(arguments, out)
+    left_out = f"; left out: {copies.count} given more than once" if copies.count else ""
+    print(f"{out}: {count} trajectories{left_out}")
+    return 0
+
+
+def _write_atif(trajectories: Iterator[Trajectory], out: Path) -> int:
+    if out.suffix not in ATIF_FILES:
+        with new_folder(out) as fresh:
+            return write_atif(trajectories, fresh)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+        fresh = Path(scratch) / out.name
+        count = write_atif(trajectories, fresh)
+        fresh.replace(out)
+    return count
+
+
+def _read_files(arguments: argparse.Namespace, out: Path) -> int:
+    kind = FORMATS[arguments.origin]
+    found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
+    with new_folder(out) as fresh:
+        return write_trajectories(fresh, found)
+
+
+def _distinct(sources: Sequence[Path], copies: Copies) -> Iterator[Trajectory]:
+    for source in sources:
+        found = read_records(source, Trajectory) if source.is_file() else read_trajectories(source)
+        yield from (trajectory for trajectory in found if not copies.is_copy(trajectory))
+
+
+EXPORT_EXAMPLES = """\
+examples:
+  gumshoe export runs/collect/demo --out datasets/demo
+  gumshoe export runs/a runs/b --out datasets/ab --view seeker --test-share 0.2
+
+Episodes that did not resolve their task are left out unless --unresolved is given.
+The dataset loads with  datasets.load_dataset("datasets/demo", "seeker").
+"""
+
+
+def configure_export(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = EXPORT_EXAMPLES
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders")
+    parser.add_argument("--out", type=Path, required=True, help="dataset folder; an earlier export is replaced")
+    parser.add_argument(
+        "--view", action="append", choices=VIEWS, help="kind of rows to write; repeatable (default: agent and seeker)"
+    )
+    parser.add_argument(
+        "--test-share", type=_share, default=0.1, help="share of projects in the test split (default: 0.1)"
+    )
+    parser.add_argument("--unresolved", action="store_true", help="also include episodes that are not resolved")
+    parser.add_argument("--held-out-bugs", action="store_true", help="also include bugs held out for evaluation")
+    parser.add_argument("--license", default="mit", help="license on the card (default: mit)")
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """Exports and prints the counts."""
+    result = export_runs(
+        arguments.runs,
+        arguments.out,
+        views=tuple(dict.fromkeys(arguments.view or DEFAULT_VIEWS)),
+        test_share=arguments.test_share,
+        unresolved=arguments.unresolved,
+        held_out_bugs=arguments.held_out_bugs,
+        license=arguments.license,
+    )
+    print(arguments.out)
+    for view, rows in result.rows.items():
+        dropped = "".join(f"; left out: {count} {reason}" for reason, count in result.dropped[view].items())
+        print(f"  {view:<7} {rows['train']} train, {rows['test']} test{dropped}")
+    if result.rows.keys() & TREE_VIEWS:
+        _note_unfinished(arguments.runs)
+    return 0
+
+
+def _note_unfinished(runs: Sequence[Path]) -> None:
+    for run in runs:
+        trees = unfinished_trees(run)
+        if trees:
+            print(
+                f"note: {plural(trees, 'tree')} in {run} without all branches, so values there rest on fewer episodes: "
+                "run `gumshoe collect` with the same config again to complete them",
+                file=sys.stderr,
+            )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+PUSH_EXAMPLES = """\
+examples:
+  gumshoe push datasets/demo --repo me/traces                 lists the files, uploads nothing
+  gumshoe push datasets/demo --repo me/traces --private --yes
+
+The token is the one of `hf auth login`, or HF_TOKEN.
+"""
+REPO = re.compile(r"[\w.-]+/[\w.-]+")
+SECRET = re.compile(rb"\b(?:sk-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})\b")
+
+
+def configure_push(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.epilog = PUSH_EXAMPLES
+    parser.add_argument("dataset", type=Path, help="dataset folder from gumshoe export")
+    parser.add_argument("--repo", required=True, help="USER/NAME on the Hub")
+    parser.add_argument("--private", action="store_true", help="make a newly created repository private")
+    parser.add_argument("--yes", action="store_true", help="upload the dataset")
+
+
+def run_push(arguments: argparse.Namespace) -> int:
+    """Shows the files and, with --yes, sends them."""
+    files = files_to_send(arguments.dataset)
+    if not REPO.fullmatch(arguments.repo):
+        raise ConfigError(f"--repo {arguments.repo!r} is not of the form USER/NAME")
+    for path in files:
+        print(f"  {path.stat().st_size:>12,}  {path.relative_to(arguments.dataset)}")
+    total = sum(path.stat().st_size for path in files)
+    if not arguments.yes:
+        print(f"{len(files)} files, {total:,} bytes would be uploaded to datasets/{arguments.repo}; --yes uploads them")
+        return 0
+    print(f"sent: {_send(arguments.dataset, arguments.repo, private=arguments.private)}")
+    return 0
+
+
+def files_to_send(dataset: Path) -> list[Path]:
+    """The card with its pictures and the shards, and nothing else that may be in the folder.
+
+    Raises:
+        DatasetError: it is not a Gumshoe dataset, its card does not list its content, or it seems to contain a key.
+    """
+    card = dataset / "README.md"
+    shards = sorted(dataset.glob("*/*.parquet"))
+    if not card.is_file() or not shards:
+        raise DatasetError(f"{dataset} is not a dataset folder: create one with gumshoe export")
+    if b"\nconfigs:" not in card.read_bytes():
+        raise DatasetError(f"{card} has no configs, so no view would load: create it again with gumshoe export")
+    _refuse_secrets(dataset, shards)
+    return [card, *shards]
+
+
+def _refuse_secrets(dataset: Path, shards: list[Path]) -> None:
+    """Looks through every text of every row: once something is on the Hub, it cannot be taken back."""
+    import pyarrow.parquet
+
+    for shard in shards:
+        with pyarrow.parquet.ParquetFile(shard) as file:
+            for batch in file.iter_batches(batch_size=32):
+                for row in batch.to_pylist():
+                    found = SECRET.search(repr(row).encode("utf-8", "replace"))
+                    if found is not None:
+                        where = f"{shard.relative_to(dataset)}, row {row.get('id')}"
+                        shown = found[0][:6].decode()
+                        raise DatasetError(f"{where} contains what looks like a key ({shown}...): remove it first")
+
+
+def _send(dataset: Path, repo: str, *, private: bool) -> str:
+    """Uploads in one commit and returns its address. Raises DatasetError if the Hub refuses."""
+    import httpx2
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
+
+    hub = huggingface_hub.HfApi()
+    try:
+        hub.create_repo(repo, repo_type="dataset", private=private, exist_ok=True)
+        patterns = ["README.md", "*/*.parquet"]
+        done = hub.upload_folder(repo_id=repo, repo_type="dataset", folder_path=dataset, allow_patterns=patterns)
+    except (HfHubHTTPError, LocalTokenNotFoundError, httpx2.HTTPError, OSError) as error:
+        raise DatasetError(f"the Hub rejected {dataset}: {' '.join(str(error).split())[:300]}") from None
+    return str(done.commit_url)
