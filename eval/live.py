@@ -24,7 +24,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
-from gumshoe.eval.score.conduct import valid_share
+from gumshoe.eval.score.metrics import valid_share
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
 

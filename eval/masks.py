@@ -41,7 +41,7 @@ class Masks:
         """The program's process; None while there is none."""
         return self._process.pid if self._process is not None else None
 
-    def of(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def compute(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What trains of a row with `messages` and perhaps `tools`: the answer that `gumshoe.train.masks` describes.
 
         Raises DatasetError.

@@ -123,4 +123,7 @@ class Summary(Record):
     flaky: tuple[FlakyTask, ...] = Field(default=(), description="tasks that were left out of every arm")
     solver: str = Field(default="", description="who fixes the bugs; empty: nobody does, or the arms themselves")
     baseline: str = Field(default="", description="the arm that uplift is counted from; empty: there is none")
+    own_metrics: dict[str, str] = Field(
+        default_factory=dict, description="metrics of the config's own, each with its unit"
+    )
     losses: tuple[LossCurve, ...] = Field(default=(), description="training losses of the model, if a log was given")

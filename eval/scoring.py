@@ -10,10 +10,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
-from gumshoe.eval.score.conduct import tool_counts
-from gumshoe.eval.score.localization import adherence
 from gumshoe.eval.score.measures import (
-    BY_NAME,
     OUTCOMES,
     SPENT_TIME,
     calibration_of,
@@ -24,7 +21,8 @@ from gumshoe.eval.score.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.score.ranking import Rankings, own_scores
+from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
+from gumshoe.eval.score.ranking import Rankings
 from gumshoe.eval.score.sources import Sources, fetch_sources
 from gumshoe.eval.score.stats import expected_error
 from gumshoe.plugins import METRICS, announced, load_named
@@ -190,7 +188,7 @@ def summarize(
     config = run.config
     shown = [arm for arm in arms if arm.name in by_arm]
     seeking = {arm.name: by_arm[arm.name] for arm in shown if arm.packs.policy is not None}
-    own = [scorer.name for scorer in load_scorers(config.metrics)]
+    own = {scorer.name: str(getattr(scorer, "unit", "")) for scorer in load_scorers(config.metrics)}
     return Summary(
         title=config.title,
         config_hash=config_hash(config),
@@ -199,6 +197,7 @@ def summarize(
         flaky=flaky,
         solver=next((arm.solver.name for arm in arms if arm.solver is not None and arm.solver.name), ""),
         baseline=next((name for arm in shown for name in arm.against[:1]), ""),
+        own_metrics=own,
         losses=losses,
         arms=tuple(_arm(config, own, arm, run.packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
@@ -227,7 +226,7 @@ def seconds_per_resolved(config: EvalConfig, results: Sequence[Result]) -> dict[
 
 
 def _arm(
-    config: EvalConfig, own_metrics: Sequence[str], arm: Arm, packs: CollectedPacks, results: Sequence[Result]
+    config: EvalConfig, own_metrics: Mapping[str, str], arm: Arm, packs: CollectedPacks, results: Sequence[Result]
 ) -> ArmSummary:
     curve = calibration_of(results)
     policy = arm.packs.policy

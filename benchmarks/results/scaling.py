@@ -22,7 +22,7 @@ from typing import Any
 
 import yaml
 
-from gumshoe.eval.score.measures import named
+from gumshoe.eval.score.tables import named
 
 METRIC = "line_recall"
 

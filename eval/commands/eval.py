@@ -208,7 +208,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 
 def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
-    from gumshoe.eval.score.measures import BY_NAME, compare, groups_of
+    from gumshoe.eval.score.measures import compare, groups_of
+    from gumshoe.eval.score.metrics import BY_NAME
 
     pairs = _pair_arms(_read(before), _read(after))
     if not pairs:
@@ -256,7 +257,7 @@ def _pair_arms(
 
 def _print_comparisons(found: Sequence[Comparison], console: Console) -> None:
     """A table for each pair of arms and group of tasks, narrow enough for 80 columns."""
-    from gumshoe.eval.score.measures import named
+    from gumshoe.eval.score.tables import named
 
     for (arm, baseline, group), ones in groupby(found, lambda one: (one.arm, one.baseline, one.group)):
         arms = arm if arm == baseline else f"{arm} against {baseline}"

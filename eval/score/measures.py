@@ -1,51 +1,28 @@
-"""Means over tasks with their intervals, for every metric and group of tasks, and paired differences between arms.
-
-And how they are named and written.
-"""
+"""From scored episodes to figures: means with their intervals, differences between arms, costs, calibration, pass@k."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from gumshoe.eval.records import ALL, ArmSummary, CalibrationBin, Comparison, Measured, Result, Summary
+from gumshoe.eval.records import ALL, ArmSummary, CalibrationBin, Comparison, Measured, Result
 from gumshoe.eval.score import stats
-from gumshoe.eval.score.ranking import ACC
+from gumshoe.eval.score.metrics import METRICS
 
 __all__ = [
-    "BY_NAME",
-    "GROUP_NAMES",
-    "METRICS",
     "OUTCOMES",
     "SPENT_TIME",
-    "UNKNOWN",
     "UNMEASURED",
-    "Cell",
-    "Metric",
     "calibration_of",
     "calls_by_tool",
-    "cell_of",
     "compare",
     "compare_all",
     "groups_of",
     "in_group",
     "measured",
     "measures",
-    "named",
-    "own_metrics",
     "per_resolved",
-    "percent",
-    "shown_groups",
-    "write_cell",
 ]
 
-GROUP_NAMES = {
-    ALL: "all tasks",
-    "heldout_bugs": "held-out bugs",
-    "heldout_projects": "held-out projects",
-    "train": "training tasks",
-}
-UNKNOWN = "\N{EN DASH}"
 UNMEASURED = Measured(value=None, low=None, high=None, count=0)
 OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: according to our grader, and to the official harness."""
@@ -54,102 +31,9 @@ SPENT_TIME = ("seconds", "solver_seconds")
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "reciprocal_rank")
 
 
-@dataclass(frozen=True)
-class Metric:
-    """How a metric is named and written."""
-
-    name: str
-    title: str
-    help: str
-    share: bool = True
-
-
-METRICS = (
-    Metric("solved", "Solved", "bugs that are fixed in the end"),
-    Metric("official", "Official", "bugs that are fixed according to the official harness"),
-    Metric("adherence", "Adherence", "patches that change a line that was reported to the solver"),
-    Metric("valid_calls", "Valid calls", "turns whose tool calls could be carried out"),
-    Metric("reported", "Reported", "episodes that made a report before their limit"),
-    Metric("file_recall", "File recall", "files that the fix touches, named in the report"),
-    Metric("function_recall", "Function recall", "functions that the fix touches, named in the report"),
-    Metric("line_recall", "Line recall", "lines that the fix touches, named in the report"),
-    Metric("line_precision", "Line precision", "lines named in the report that the fix touches: context efficiency"),
-    Metric("line_f1", "Line F1", "harmonic mean of precision and recall, in lines"),
-    Metric("reciprocal_rank", "Reciprocal rank", "1 / rank of the first location that holds a line of the fix"),
-    *(
-        Metric(
-            f"{level}_acc@{k}", f"{level.capitalize()}@{k}", f"all {level}s that the fix edits are among the first {k}"
-        )
-        for level, k in ACC
-    ),
-    Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
-    Metric("brier", "Brier", "squared error of the stated confidence: 0 is best, 0.25 is a coin", share=False),
-    Metric("debugged", "Debugged", "episodes that used the debugger"),
-    Metric("repeats", "Repeats", "calls that repeat an earlier one"),
-    Metric("steps", "Steps", "turns of an episode", share=False),
-    Metric("tokens", "Tokens", "tokens of an episode, prompt and completion", share=False),
-    Metric("cost", "Cost", "dollars of an episode", share=False),
-    Metric("solver_steps", "Solver steps", "turns of the solver, or changes that it tried", share=False),
-    Metric("solver_tokens", "Solver tokens", "tokens of the solver on a task", share=False),
-    Metric("solver_cost", "Solver cost", "dollars of the solver on a task", share=False),
-)
-"""Everything that a summary averages, except pass@k and metrics of the config's own."""
-BY_NAME = {metric.name: metric for metric in METRICS}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A measure as text: the mean and its interval."""
-
-    value: str
-    interval: str
-
-
-def own_metrics(summary: Summary) -> list[Metric]:
-    """Metrics that the config added, as numbers under their own names."""
-    names = {name: None for arm in summary.arms for name in arm.groups.get(ALL, {})}
-    return [
-        Metric(name, name.replace("_", " ").capitalize(), "", share=False)
-        for name in names
-        if name not in BY_NAME and not name.startswith("pass@")
-    ]
-
-
-def percent(value: float | None) -> str:
-    """A share as people read it: `43%`; a dash where it is unknown."""
-    return UNKNOWN if value is None else f"{value * 100:.0f}%"
-
-
-def write_cell(found: Measured, metric: Metric) -> Cell:
-    """A measure as text."""
-    if found.value is None:
-        return Cell(UNKNOWN, "")
-    low, high = found.low or 0.0, found.high
-    if metric.share:
-        return Cell(percent(found.value), f"{low * 100:.0f} to {(high or 0.0) * 100:.0f}")
-    digits = 0 if found.value >= 100 else 1 if found.value >= 10 else 2 if found.value >= 0.1 else 4
-    upper = ", no upper bound" if high is None else f" to {high:,.{digits}f}"
-    return Cell(f"{found.value:,.{digits}f}", f"{low:,.{digits}f}{upper}")
-
-
 def measured(arm: ArmSummary, group: str, metric: str) -> Measured:
     """An arm's measure of a metric in a group."""
     return arm.groups.get(group, {}).get(metric, UNMEASURED)
-
-
-def cell_of(arm: ArmSummary, group: str, metric: Metric) -> Cell:
-    """An arm's measure of a metric in a group, as text."""
-    return write_cell(measured(arm, group, metric.name), metric)
-
-
-def named(group: str) -> str:
-    """The display name of a group of tasks."""
-    return GROUP_NAMES.get(group, group)
-
-
-def shown_groups(summary: Summary) -> list[str]:
-    """The splits; all tasks together where there are none."""
-    return [group for group in summary.tasks if group != ALL] or [ALL]
 
 
 def groups_of(results: Iterable[Result]) -> list[str]:
@@ -163,28 +47,30 @@ def in_group(results: Iterable[Result], group: str) -> list[Result]:
     return [result for result in results if group in (ALL, result.split)]
 
 
-def measure(results: Sequence[Result], metric: str, *, seed: int, resamples: int) -> Measured:
-    """The mean of a metric over the tasks where it could be measured, each task weighing the same.
+def measures(
+    results: Sequence[Result], own: Mapping[str, str] | None = None, *, seed: int, resamples: int
+) -> dict[str, dict[str, Measured]]:
+    """Every metric in every group: its mean over the tasks where it could be measured, each task weighing the same; and
+    pass@k where tasks were sampled more than once.
 
     Seconds are not averaged: they do not depend on the policy alone, and stay with each result and in timing.json.
+
+    Args:
+        results: those of one arm.
+        own: metrics of the config's own, with the unit of each.
+        seed: of the bootstrap intervals.
+        resamples: of one interval.
     """
-    values = list(by_task(results, metric).values())
-    is_share = metric in BY_NAME and BY_NAME[metric].share
-    estimate = stats.mean_estimate if is_share else stats.bootstrap_mean
-    return estimate(values, seed=seed, resamples=resamples)
-
-
-def measures(
-    results: Sequence[Result], own: Sequence[str] = (), *, seed: int, resamples: int
-) -> dict[str, dict[str, Measured]]:
-    """Every summary metric in every group, `own` metrics too, and pass@k where tasks were sampled more than once."""
+    units = {**{metric.name: metric.unit for metric in METRICS}, **(own or {})}
+    estimates = {name: stats.mean_estimate if unit == "share" else stats.bootstrap_mean for name, unit in units.items()}
     return {
         group: {
-            metric: measure(in_group(results, group), metric, seed=seed, resamples=resamples)
-            for metric in (*BY_NAME, *own)
+            name: estimate(list(by_task(of_group, name).values()), seed=seed, resamples=resamples)
+            for name, estimate in estimates.items()
         }
-        | pass_at_k(in_group(results, group), seed=seed, resamples=resamples)
+        | pass_at_k(of_group, seed=seed, resamples=resamples)
         for group in groups_of(results)
+        for of_group in [in_group(results, group)]
     }
 
 

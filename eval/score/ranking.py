@@ -16,13 +16,11 @@ from unidiff.patch import Hunk, Line
 from gumshoe.collect.packs import clean_path
 from gumshoe.env.diff import apply_hunks, parse_patch, relocate
 from gumshoe.errors import TaskError
-from gumshoe.eval.score.conduct import conduct_of
-from gumshoe.eval.score.localization import localization_of, locations_of
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions", "own_scores"]
+__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions", "locations_of"]
 
 ACC = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
 
@@ -82,6 +80,11 @@ class Rankings:
 
     def _read_edited(self, task_id: str, patch: str) -> tuple[str, ...] | None:
         return edited_functions(patch, lambda path: self.sources.text(task_id, path))
+
+
+def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:
+    """The locations that were handed over; none without a pack."""
+    return trajectory.context_pack.locations if trajectory.context_pack is not None else ()
 
 
 def acc_at(named: Iterable[str], gold: Iterable[str], k: int) -> float:
@@ -182,12 +185,3 @@ def _changed(hunk: Hunk) -> Iterator[Line]:
         text = line.value.strip()
         if (line.is_added or line.is_removed) and text and not text.startswith("#"):
             yield line
-
-
-def own_scores(trajectory: Trajectory, oracle: Oracle, rankings: Rankings) -> dict[str, float | None]:
-    """All of Gumshoe's own metrics of an episode, by name. Raises TaskError if the gold patch is not a patch."""
-    return {
-        **conduct_of(trajectory),
-        **localization_of(trajectory, oracle, rankings.sources),
-        **rankings.accuracy_of(trajectory, oracle),
-    }

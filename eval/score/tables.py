@@ -1,32 +1,29 @@
-"""The arms side by side, as tables on a terminal."""
+"""How figures are written for people: names of groups, cells, and the arms side by side as tables on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from gumshoe.console import Console
-from gumshoe.eval.records import ALL, Comparison, Summary
-from gumshoe.eval.score.measures import (
-    BY_NAME,
-    UNKNOWN,
-    UNMEASURED,
-    Cell,
-    Metric,
-    cell_of,
-    measured,
-    named,
-    own_metrics,
-    shown_groups,
-    write_cell,
-)
+from gumshoe.eval.records import ALL, ArmSummary, Comparison, Measured, Summary
+from gumshoe.eval.score.measures import UNMEASURED, measured
+from gumshoe.eval.score.metrics import BY_NAME, Metric
 from gumshoe.text import plural
 
-__all__ = ["print_table"]
+__all__ = ["named", "percent", "print_table", "shown_groups"]
 
+UNKNOWN = "\N{EN DASH}"
+GROUP_NAMES = {
+    ALL: "all tasks",
+    "heldout_bugs": "held-out bugs",
+    "heldout_projects": "held-out projects",
+    "train": "training tasks",
+}
 SHOWN = (
     "valid_calls",
     "file_acc@1",
@@ -39,13 +36,21 @@ SHOWN = (
     "tokens",
 )
 UPLIFT = Metric("uplift", "Uplift", "percentage points that the arm adds to the solver alone, task by task")
-TEST = Metric("p", "p", "exact McNemar test of that difference", share=False)
+TEST = Metric("p", "p", "exact McNemar test of that difference", unit="")
 SPENDINGS = (
-    Metric("tokens", "Seeker tokens", "tokens of the seeker for one fixed bug", share=False),
-    Metric("solver_tokens", "Solver tokens", "tokens of the solver for one fixed bug", share=False),
-    Metric("cost", "Seeker dollars", "dollars of the seeker for one fixed bug", share=False),
-    Metric("solver_cost", "Solver dollars", "dollars of the solver for one fixed bug", share=False),
+    Metric("tokens", "Seeker tokens", "tokens of the seeker for one fixed bug", unit="tokens"),
+    Metric("solver_tokens", "Solver tokens", "tokens of the solver for one fixed bug", unit="tokens"),
+    Metric("cost", "Seeker dollars", "dollars of the seeker for one fixed bug", unit="dollars"),
+    Metric("solver_cost", "Solver dollars", "dollars of the solver for one fixed bug", unit="dollars"),
 )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A measure as text: the mean and its interval."""
+
+    value: str
+    interval: str
 
 
 Rows = Sequence[tuple[str, Sequence[Cell]]]
@@ -126,3 +131,40 @@ def _uplift_cells(found: Comparison | None) -> tuple[Cell, Cell]:
 
 def _k(name: str) -> int:
     return int(name.partition("@")[2])
+
+
+def own_metrics(summary: Summary) -> list[Metric]:
+    """Metrics that the config added, under their own names."""
+    return [Metric(name, name.replace("_", " ").capitalize(), "", unit) for name, unit in summary.own_metrics.items()]
+
+
+def percent(value: float | None) -> str:
+    """A share as people read it: `43%`; a dash where it is unknown."""
+    return UNKNOWN if value is None else f"{value * 100:.0f}%"
+
+
+def write_cell(found: Measured, metric: Metric) -> Cell:
+    """A measure as text."""
+    if found.value is None:
+        return Cell(UNKNOWN, "")
+    low, high = found.low or 0.0, found.high
+    if metric.unit == "share":
+        return Cell(percent(found.value), f"{low * 100:.0f} to {(high or 0.0) * 100:.0f}")
+    digits = 0 if found.value >= 100 else 1 if found.value >= 10 else 2 if found.value >= 0.1 else 4
+    upper = ", no upper bound" if high is None else f" to {high:,.{digits}f}"
+    return Cell(f"{found.value:,.{digits}f}", f"{low:,.{digits}f}{upper}")
+
+
+def cell_of(arm: ArmSummary, group: str, metric: Metric) -> Cell:
+    """An arm's measure of a metric in a group, as text."""
+    return write_cell(measured(arm, group, metric.name), metric)
+
+
+def named(group: str) -> str:
+    """The display name of a group of tasks."""
+    return GROUP_NAMES.get(group, group)
+
+
+def shown_groups(summary: Summary) -> list[str]:
+    """The splits; all tasks together where there are none."""
+    return [group for group in summary.tasks if group != ALL] or [ALL]

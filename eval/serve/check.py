@@ -219,7 +219,7 @@ def _renderings(server: CheckedModel, folder: Path) -> Iterator[CheckItem]:
     try:
         with closing(Masks(folder)) as masks:
             trained = {
-                name: masks.of(
+                name: masks.compute(
                     {"messages": [one.as_openai(arguments_as_text=False) for one in messages], "tools": tools}
                 )
                 for name, messages in CONVERSATIONS.items()

@@ -1,6 +1,7 @@
 """Every episode of the folders that `gumshoe view` was given, and the words in it; kept up to date.
 
-Episodes are read in small batches, so that a list can be shown at once.
+Runs only grow, so what was appended to a file is all that is read of it the next time, in small batches, so that a list
+can be shown at once. Where a file was replaced, as by a new export, everything is read again, and the `era` changes.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from pathlib import Path
 from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.view.episodes import (
-    live_episode,
-    new_lines,
-    of_line,
-    of_row,
     read_line,
+    read_live_episode,
+    read_new_lines,
     read_row,
-    shard_rows,
+    read_shard,
+    read_trajectory_line,
+    read_trajectory_row,
 )
-from gumshoe.eval.view.rows import Row, row_of, row_of_dataset, words_of
+from gumshoe.eval.view.rows import Row, make_dataset_row, make_row, searchable_text
 from gumshoe.eval.view.sources import Source, find_sources, inside, parquet_files, stamp
 from gumshoe.locks import is_locked
 from gumshoe.records import Trajectory
 
-__all__ = ["Catalog", "CatalogEntry", "State"]
+__all__ = ["Catalog", "CatalogEntry", "SourceState"]
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +59,19 @@ class CatalogEntry:
 
 
 @dataclass
-class State:
-    """How much of a source has been read, in bytes, and what is wrong with it."""
+class SourceState:
+    """How much of a source has been read, and what is wrong with it.
+
+    Attributes:
+        reached: how many bytes of it have been read.
+        size: how many it has.
+        broken: lines or rows that were no episodes.
+        live: whether a process works in it.
+        planned: how many episodes it is to have, if that is known.
+        problem: why it cannot be read; None if it can.
+        identity: a value that stays the same while the source only grows.
+        journals: a value that changes with the episodes in progress.
+    """
 
     reached: int = 0
     size: int = 0
@@ -68,11 +80,10 @@ class State:
     planned: int | None = None
     problem: str | None = None
     identity: object = None
-    """Stays the same while a source only grows."""
     journals: object = None
 
 
-Found = tuple[CatalogEntry, str]
+IndexedEpisode = tuple[CatalogEntry, str]
 """An episode, and the words in it."""
 
 
@@ -84,8 +95,8 @@ class _Contents:
     by_key: dict[str, CatalogEntry] = field(default_factory=dict)
     by_task: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
     by_source: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
-    live: dict[str, list[Found]] = field(default_factory=dict)
-    states: dict[str, State] = field(default_factory=dict)
+    live: dict[str, list[IndexedEpisode]] = field(default_factory=dict)
+    states: dict[str, SourceState] = field(default_factory=dict)
     words: sqlite3.Connection = field(default_factory=lambda: _words())
 
 
@@ -127,9 +138,9 @@ class Catalog:
         """The source with that slug."""
         return next((source for source in self.sources if source.slug == slug), None)
 
-    def state(self, source: Source) -> State:
+    def state(self, source: Source) -> SourceState:
         """How much of a source has been read."""
-        return self._contents.states.get(source.slug, State())
+        return self._contents.states.get(source.slug, SourceState())
 
     def entries(self, first: int = 0, limit: int | None = None) -> list[CatalogEntry]:
         """The finished episodes in the order in which they were read."""
@@ -141,13 +152,13 @@ class Catalog:
         with self._guard:
             return [entry for episodes in self._contents.live.values() for entry, _ in episodes]
 
-    def of_task(self, task: str) -> list[CatalogEntry]:
+    def episodes_on(self, task: str) -> list[CatalogEntry]:
         """The episodes on a task, those in progress last."""
         running = [entry for entry in self.live() if entry.row.task == task]
         with self._guard:
             return [*self._contents.by_task.get(task, ()), *running]
 
-    def of_source(self, source: Source) -> list[CatalogEntry]:
+    def episodes_in(self, source: Source) -> list[CatalogEntry]:
         """The finished episodes of a source."""
         with self._guard:
             return list(self._contents.by_source.get(source.slug, ()))
@@ -175,14 +186,14 @@ class Catalog:
         """The episode itself, read again. Raises DatasetError."""
         source = entry.source
         if entry.live:
-            episode = live_episode(source.path / "journal" / entry.file, source.root)
+            episode = read_live_episode(source.path / "journal" / entry.file, source.root)
             if episode is None:
                 raise DatasetError("this episode has ended: look for it in the list")
             return episode
         file = self.file(entry)
         if source.kind == "dataset":
-            return of_row(read_row(file, entry.place))
-        return of_line(read_line(file, entry.place, entry.length))
+            return read_trajectory_row(read_row(file, entry.place))
+        return read_trajectory_line(read_line(file, entry.place, entry.length))
 
     def file(self, entry: CatalogEntry) -> Path:
         """The file that a finished episode is in. Raises DatasetError."""
@@ -194,7 +205,7 @@ class Catalog:
     def words(self, entry: CatalogEntry) -> str:
         """What can be searched of an episode; nothing if it is gone."""
         try:
-            return words_of(self.episode(entry))
+            return searchable_text(self.episode(entry))
         except DatasetError as error:
             log.info("%s", error)
             return ""
@@ -254,15 +265,15 @@ class Catalog:
                 self._note_problem(state, str(error))
         return True
 
-    def _state(self, source: Source) -> State:
-        return self._contents.states.setdefault(source.slug, State())
+    def _state(self, source: Source) -> SourceState:
+        return self._contents.states.setdefault(source.slug, SourceState())
 
-    def _note_problem(self, state: State, problem: str) -> None:
+    def _note_problem(self, state: SourceState, problem: str) -> None:
         if state.problem != problem:
             state.problem = problem
             self.version += 1
 
-    def _read_evaluation(self, source: Source, state: State) -> None:
+    def _read_evaluation(self, source: Source, state: SourceState) -> None:
         """Only notes that an evaluation's figures have changed; its episodes are in its runs."""
         files = [source.path / name for name in ("summary.json", "results.jsonl")]
         identity = [stamp(file) for file in files if inside(file, source.root)]
@@ -270,7 +281,7 @@ class Catalog:
             state.identity = identity
             self.version += 1
 
-    def _read_run(self, source: Source, state: State) -> bool:
+    def _read_run(self, source: Source, state: SourceState) -> bool:
         file = source.path / TRAJECTORIES
         if file.exists():
             if not inside(file, source.root):
@@ -287,14 +298,14 @@ class Catalog:
         self._read_live(source, state)
         return True
 
-    def _read_lines(self, source: Source, state: State, file: Path) -> None:
-        batch: list[Found] = []
-        for offset, data in new_lines(file, state.reached) if state.reached < state.size else ():
+    def _read_lines(self, source: Source, state: SourceState, file: Path) -> None:
+        batch: list[IndexedEpisode] = []
+        for offset, data in read_new_lines(file, state.reached) if state.reached < state.size else ():
             try:
-                episode = of_line(data)
+                episode = read_trajectory_line(data)
                 key = f"{source.slug}~{offset}"
-                entry = CatalogEntry(key, source, TRAJECTORIES, offset, len(data), row_of(episode))
-                batch.append((entry, words_of(episode)))
+                entry = CatalogEntry(key, source, TRAJECTORIES, offset, len(data), make_row(episode))
+                batch.append((entry, searchable_text(episode)))
             except DatasetError:
                 state.broken += 1
             state.reached = offset + len(data) + 1
@@ -305,7 +316,7 @@ class Catalog:
                     return
         self._add(batch)
 
-    def _read_live(self, source: Source, state: State) -> None:
+    def _read_live(self, source: Source, state: SourceState) -> None:
         """Takes in the episodes in progress, if any has changed, and whether a process works in the folder."""
         journals = [path for path in (source.path / "journal").glob("*.jsonl") if ".diverged-" not in path.name]
         state.live = inside(source.path / ".lock", source.root) and is_locked(source.path)
@@ -313,18 +324,18 @@ class Catalog:
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
-        found: list[Found] = []
+        found: list[IndexedEpisode] = []
         for path in sorted(journals):
-            episode = live_episode(path, source.root)
+            episode = read_live_episode(path, source.root)
             if episode is not None:
                 key = f"{source.slug}~j.{path.stem}"
-                row = replace(row_of(episode), outcome="running", stop="running")
-                found.append((CatalogEntry(key, source, path.name, 0, 0, row, live=True), words_of(episode)))
+                row = replace(make_row(episode), outcome="running", stop="running")
+                found.append((CatalogEntry(key, source, path.name, 0, 0, row, live=True), searchable_text(episode)))
         with self._guard:
             self._contents.live[source.slug] = found
             self.version += 1
 
-    def _read_shards(self, source: Source, state: State) -> bool:
+    def _read_shards(self, source: Source, state: SourceState) -> bool:
         shards = [shard for shard in parquet_files(source) if inside(shard[2], source.root)]
         identity = [(view, split, file, stamp(file)) for view, split, file in shards]
         if identity == state.identity:
@@ -340,7 +351,7 @@ class Catalog:
             state.reached += file.stat().st_size
         return True
 
-    def _add(self, found: Sequence[Found]) -> None:
+    def _add(self, found: Sequence[IndexedEpisode]) -> None:
         with self._guard:
             contents = self._contents
             first = len(contents.entries)
@@ -365,14 +376,14 @@ def _matching(words: sqlite3.Connection, terms: str) -> list[int]:
     return [number for (number,) in words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))]
 
 
-def _shard_entries(source: Source, state: State, view: str, split: str, file: Path) -> Iterator[Found]:
+def _shard_entries(source: Source, state: SourceState, view: str, split: str, file: Path) -> Iterator[IndexedEpisode]:
     name = str(file.relative_to(source.path))
-    for number, data in enumerate(shard_rows(file)):
+    for number, data in enumerate(read_shard(file)):
         key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
         try:
-            episode = of_row(data)
-            row = row_of_dataset(data, episode, view, split)
-            yield CatalogEntry(key, source, name, number, 0, row), words_of(episode)
+            episode = read_trajectory_row(data)
+            row = make_dataset_row(data, episode, view, split)
+            yield CatalogEntry(key, source, name, number, 0, row), searchable_text(episode)
         except DatasetError:
             state.broken += 1
 

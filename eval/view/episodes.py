@@ -29,14 +29,14 @@ from gumshoe.records import (
 from gumshoe.storage import describe
 
 __all__ = [
-    "live_episode",
-    "messages_of",
-    "new_lines",
-    "of_line",
-    "of_row",
+    "conversation_in",
     "read_line",
+    "read_live_episode",
+    "read_new_lines",
     "read_row",
-    "shard_rows",
+    "read_shard",
+    "read_trajectory_line",
+    "read_trajectory_row",
 ]
 
 BATCH = 64
@@ -49,7 +49,7 @@ JSON_COLUMNS = frozenset(
 )
 
 
-def of_line(data: bytes) -> Trajectory:
+def read_trajectory_line(data: bytes) -> Trajectory:
     """The finished episode in a line of a run. Raises DatasetError."""
     try:
         return Trajectory.model_validate_json(data)
@@ -57,12 +57,12 @@ def of_line(data: bytes) -> Trajectory:
         raise DatasetError(f"this is not a trajectory: {describe(error)}") from None
 
 
-def of_row(row: Mapping[str, Any]) -> Trajectory:
+def read_trajectory_row(row: Mapping[str, Any]) -> Trajectory:
     """A dataset's row as an episode. Raises DatasetError.
 
     What the columns do not hold is missing: the data of observations, and when each step was. `resolved` is a score.
     """
-    messages, tools = messages_of(row), [tool for tool in row.get("tools") or () if isinstance(tool, dict)]
+    messages, tools = conversation_in(row), [tool for tool in row.get("tools") or () if isinstance(tool, dict)]
     episode = from_messages(messages, tools, name=str(row.get("task_id") or "unnamed"), source=_text(row, "source"))
     resolved = row.get("resolved")
     with reading("this row"):
@@ -90,7 +90,7 @@ def of_row(row: Mapping[str, Any]) -> Trajectory:
         )
 
 
-def live_episode(path: Path, root: Path) -> Trajectory | None:
+def read_live_episode(path: Path, root: Path) -> Trajectory | None:
     """The episode whose journal is at `path`, up to the first line that cannot be read; prompts are not in it.
 
     None if the journal has disappeared or leads out of `root`.
@@ -110,7 +110,7 @@ def live_episode(path: Path, root: Path) -> Trajectory | None:
     return episode.model_copy(update={"id": name, "steps": steps})
 
 
-def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+def conversation_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The conversation in a dataset's row: its messages, or a prompt with its completion, the better one of two."""
     columns = (row.get(name) for name in ("messages", "prompt", "completion", "chosen"))
     return [
@@ -118,7 +118,7 @@ def messages_of(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def new_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
+def read_new_lines(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
     """(offset, bytes) of the whole lines from the byte `start` on; one that is still being written is left out."""
     with path.open("rb") as file:
         file.seek(start)
@@ -142,7 +142,7 @@ def read_line(path: Path, offset: int, length: int) -> bytes:
     return data[:-1]
 
 
-def shard_rows(path: Path) -> Iterator[dict[str, Any]]:
+def read_shard(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet shard, their JSON columns decoded. Raises DatasetError."""
     yield from _rows(path, lambda file: (batch for batch in file.iter_batches(BATCH)))
 

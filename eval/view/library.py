@@ -10,11 +10,17 @@ from typing import Any
 
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.masks import Masks
-from gumshoe.eval.score.localization import changed_lines, first_right_rank
+from gumshoe.eval.score.metrics import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
-from gumshoe.eval.view.episodes import messages_of, read_line, read_row
-from gumshoe.eval.view.evaluations import arm_label, evaluated, evaluation_of, read_results, task_of
-from gumshoe.eval.view.player import cap, player_of, tree_ids, tried_beside
+from gumshoe.eval.view.episode_page import cap, episode_page, tree_members, tried_decisions
+from gumshoe.eval.view.episodes import conversation_in, read_line, read_row
+from gumshoe.eval.view.evaluation_pages import (
+    arm_label,
+    episode_in_evaluation,
+    evaluation_page,
+    read_results,
+    task_page,
+)
 from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.sources import GoldPatches, Source
 from gumshoe.records import Location
@@ -115,9 +121,9 @@ class Library:
         """One episode, whole but for overlong texts. Raises NotThere and DatasetError."""
         entry = self._find(key)
         source = entry.source
-        gold = None if entry.live else self._gold.of(entry.row.task, source)
-        found = player_of(self.catalog.episode(entry), gold, kind=source.kind, live=entry.live)
-        siblings = self.catalog.of_task(entry.row.task) if entry.row.task else []
+        gold = None if entry.live else self._gold.find(entry.row.task, source)
+        found = episode_page(self.catalog.episode(entry), gold, kind=source.kind, live=entry.live)
+        siblings = self.catalog.episodes_on(entry.row.task) if entry.row.task else []
         if source.kind == "dataset":
             found["stop"] = entry.row.stop
         return {
@@ -143,19 +149,19 @@ class Library:
         if self._masks is None or entry.source.kind != "dataset":
             raise NotThere("the mask needs a model's tokenizer: start with --model FOLDER")
         row = read_row(self.catalog.file(entry), entry.place)
-        answer = self._masks.of({**row, "messages": messages_of(row)})
+        answer = self._masks.compute({**row, "messages": conversation_in(row)})
         shown = {name: answer[name] for name in ("parts", "tokens", "trained")}
         return {"model": self._masks.model.name, **cap(shown)}
 
     def evaluation(self, slug: str) -> Answer:
         """The figures of an evaluation. Raises NotThere and DatasetError."""
         source = self._evaluation(slug)
-        return evaluation_of(source, self._keys(source))
+        return evaluation_page(source, self._keys(source))
 
     def task(self, slug: str, task: str) -> Answer:
         """One task of an evaluation. Raises NotThere and DatasetError."""
         source = self._evaluation(slug)
-        found = task_of(source, task, self._keys(source), self._gold.of(task, source))
+        found = task_page(source, task, self._keys(source), self._gold.find(task, source))
         first = next((key for one in found["attempts"] if (key := one["key"] or one["solver_key"]) is not None), None)
         messages = self.episode(first)["messages"] if first is not None else []
         asked = next((message["content"] for message in messages if message["role"] == "user"), "")
@@ -186,7 +192,7 @@ class Library:
             "name": source.name,
             "title": source.name if parent is None else arm_label(source, parent),
             "parent": source.parent,
-            "episodes": len(self.catalog.of_source(source)) + running,
+            "episodes": len(self.catalog.episodes_in(source)) + running,
             "live": state.live,
             "planned": state.planned,
             "indexed": 1.0 if state.size == 0 else min(1.0, state.reached / state.size),
@@ -208,7 +214,7 @@ class Library:
             row = {name: value for name, value in vars(entry.row).items() if name != "locations"}
             row |= {"key": entry.key, "source": source.slug, "kind": source.kind, "live": entry.live}
             row["policy"] = ranked.label or entry.row.policy
-            rank = ranked.of(entry) if entry.row.outcome == REPORTED else None
+            rank = ranked.rank(entry) if entry.row.outcome == REPORTED else None
             if rank is not None:
                 row["outcome"] = "hit" if rank else "miss"
                 row["facts"] = {**entry.row.facts, "first hit": rank or None}
@@ -222,11 +228,11 @@ class Library:
         members = {one.row.id: one for one in siblings if one.source == entry.source and not one.live}
         branches = [one.row for one in members.values() if "branch of" in one.row.facts]
         parents = {row.id: str(row.facts["branch of"]) for row in branches}
-        found = [members[name] for name in tree_ids(entry.row.id, parents) if name in members]
+        found = [members[name] for name in tree_members(entry.row.id, parents) if name in members]
         if len(found) < 2:
             return []
         shown = {row["id"]: row for row in self._shown(found)}
-        return tried_beside(entry.row.id, (self.catalog.episode(one) for one in found), shown)
+        return tried_decisions(entry.row.id, (self.catalog.episode(one) for one in found), shown)
 
     def _evaluated(self, entry: CatalogEntry, found: Answer) -> Answer | None:
         """What the evaluation that a run belongs to says about an episode."""
@@ -234,7 +240,7 @@ class Library:
         if parent is None or entry.live:
             return None
         try:
-            return evaluated(parent, entry.source.path.name, found, self._keys(parent))
+            return episode_in_evaluation(parent, entry.source.path.name, found, self._keys(parent))
         except DatasetError:
             return None
 
@@ -244,7 +250,7 @@ class Library:
             (run.path.name, entry.row.id): entry.key
             for run in self.catalog.sources
             if run.parent == source.slug
-            for entry in self.catalog.of_source(run)
+            for entry in self.catalog.episodes_in(run)
         }
 
 
@@ -265,7 +271,7 @@ class _Ranks:
                 one.trajectory: one.scores[SCORE] for one in results if one.arm == arm and SCORE in one.scores
             }
 
-    def of(self, entry: CatalogEntry) -> int | None:
+    def rank(self, entry: CatalogEntry) -> int | None:
         """The rank of the first location that holds a line of the gold patch, from 1; 0 if none does; None: unknown."""
         score = self._scored.get(entry.row.id)
         if score is not None:

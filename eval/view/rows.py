@@ -8,7 +8,7 @@ from typing import Any
 
 from gumshoe.records import Step, StopReason, Trajectory
 
-__all__ = ["REPORTED", "Row", "row_of", "row_of_dataset", "words_of"]
+__all__ = ["REPORTED", "Row", "make_dataset_row", "make_row", "searchable_text"]
 
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
@@ -44,7 +44,7 @@ class Row:
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
-def row_of(episode: Trajectory) -> Row:
+def make_row(episode: Trajectory) -> Row:
     """The row of an episode of a run."""
     usage, steps, pack = episode.usage, episode.steps, episode.context_pack
     confidences = [step.confidence for step in steps if step.confidence is not None]
@@ -88,13 +88,13 @@ def row_of(episode: Trajectory) -> Row:
     )
 
 
-def row_of_dataset(data: Mapping[str, Any], episode: Trajectory, view: str, split: str) -> Row:
+def make_dataset_row(data: Mapping[str, Any], episode: Trajectory, view: str, split: str) -> Row:
     """The row of a dataset's row and of the episode in it.
 
     A seeker's row ends with a report: whether the episode that it was made from fixed the bug, why that one stopped
     and what it cost are facts of that episode, not of the row.
     """
-    row = row_of(episode)
+    row = make_row(episode)
     facts = {
         **{name: value for name, value in row.facts.items() if name.startswith("tag.") or name in _KEPT},
         "episode": str(data.get("episode") or row.id),
@@ -122,7 +122,7 @@ def row_of_dataset(data: Mapping[str, Any], episode: Trajectory, view: str, spli
 _KEPT = {"model", "agent", "task source", "tools", "failed calls", "findings", "locations"}
 
 
-def words_of(episode: Trajectory) -> str:
+def searchable_text(episode: Trajectory) -> str:
     """What was said and seen in an episode, as one text to search in."""
     parts: list[str] = []
     room = MOST_WORDS

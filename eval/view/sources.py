@@ -245,7 +245,7 @@ class GoldPatches:
         self._guard = threading.Lock()
         self._loaded: dict[str, Mapping[str, str]] = {}
 
-    def of(self, task_id: str, source: Source) -> str | None:
+    def find(self, task_id: str, source: Source) -> str | None:
         """The gold patch of a task of an episode in `source`; None where it is not known."""
         return self.finder(source)(task_id)
 

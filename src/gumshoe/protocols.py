@@ -338,7 +338,10 @@ def close_policy(policy: Policy) -> None:
 
 
 class Scorer(Protocol):
-    """Measures a finished trajectory."""
+    """Measures a finished trajectory.
+
+    An attribute `unit`, if there is one, says how the mean is written: see `gumshoe.eval.score.metrics.Metric`.
+    """
 
     name: str
 

@@ -16,7 +16,7 @@ from gumshoe.collect.policies.investigator.latest import in_words, line_and_chan
 from gumshoe.collect.policies.investigator.policy import pack_of
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.policy_config import InvestigatorConfig
-from gumshoe.eval.score.conduct import conduct_of
+from gumshoe.eval.score.metrics import conduct_of
 from gumshoe.records import (
     DebugFrame,
     ExecResult,

@@ -17,7 +17,8 @@ from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
-from gumshoe.eval.score.ranking import Ranked, Rankings, own_scores
+from gumshoe.eval.score.metrics import own_scores
+from gumshoe.eval.score.ranking import Ranked, Rankings
 from gumshoe.eval.score.sources import Sources, check_sources
 from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec

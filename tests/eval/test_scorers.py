@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.packs import lines_overlap
-from gumshoe.eval.score.conduct import conduct_of, stated_confidence
-from gumshoe.eval.score.localization import first_right_rank
-from gumshoe.eval.score.ranking import Rankings, own_scores
+from gumshoe.eval.score.metrics import conduct_of, first_right_rank, own_scores, stated_confidence
+from gumshoe.eval.score.ranking import Rankings
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Oracle, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans

@@ -18,8 +18,8 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.evaluate import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.score.localization import adherence
 from gumshoe.eval.score.measures import measures
+from gumshoe.eval.score.metrics import adherence
 from gumshoe.eval.score.ranking import Rankings
 from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.tables import print_table

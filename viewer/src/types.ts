@@ -309,7 +309,8 @@ export interface Result {
 export interface Metric {
   title: string
   help: string
-  share: boolean
+  /** `share` for what lies between 0 and 1, `dollars`, or the plural of what is counted; empty for a plain number. */
+  unit: string
 }
 
 export interface EvaluationTask {

@@ -5,7 +5,7 @@ import { cleaned, visible } from '../src/clean'
 import { codeAt, hunksOf, runsOf } from '../src/code'
 import { EVERYTHING, meets, nearestField, ranged, readQuery, readTyped, scopeOf, toggled, unknownFields, writeQuery, type Filter } from '../src/filters'
 import { money, moment, percent, seconds, short } from '../src/format'
-import { UNBOUNDED, written as measured } from '../src/evaluation/measure'
+import { written as measured } from '../src/evaluation/measure'
 import { markOf } from '../src/panes/pack'
 import { findMarks, marked, piecesOf, pythonLines } from '../src/text'
 import { partsOf, tallyOf } from '../src/overview/tally'
@@ -180,10 +180,18 @@ function lab(hex: string, vision: number[][]): number[] {
 }
 
 describe('measures', () => {
-  test('shares are percentages, amounts are not', () => {
-    expect([measured('line_recall', 0.25), measured('first_debugger', 3.88), measured('brier', 0.014)]).toEqual(['25%', '3.88', '0.01'])
-    expect(['solver_tokens', 'first_rank', 'steps', 'files_named'].every((name) => UNBOUNDED.test(name))).toBe(true)
-    expect([measured('tokens', 6348.88), measured('tokens', 99.5), measured('tokens', 12_345)]).toEqual(['6,349', '99.5', '12.3k'])
+  test.each([
+    ['share', 0.25, '25%'],
+    ['', 3.88, '3.88'],
+    ['lines', 1, '1'],
+    ['dollars', 0.0042, '$0.0042'],
+    ['tokens', 6348.88, '6,349'],
+    ['tokens', 12_345, '12.3k'],
+  ])('in the unit %j, %d is written %s', (unit, value, text) => {
+    expect(measured({ title: '', help: '', unit }, value)).toBe(text)
+  })
+  test('without a known unit are plain numbers', () => {
+    expect(measured(undefined, 0.5)).toBe('0.5')
   })
 })
 

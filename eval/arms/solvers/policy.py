@@ -20,7 +20,7 @@ from gumshoe.eval.arms.policies import PolicyProvider, collect_config, finished_
 from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.grader import Grader, Submission
-from gumshoe.eval.score.conduct import seconds_of, tokens_of
+from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
 

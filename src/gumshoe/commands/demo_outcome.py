@@ -19,7 +19,8 @@ from gumshoe.collect.play.game import patch_text, shown
 from gumshoe.console import Console
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.records import Result, Summary
-from gumshoe.eval.score.measures import measured, named, percent, shown_groups
+from gumshoe.eval.score.measures import measured
+from gumshoe.eval.score.tables import named, percent, shown_groups
 from gumshoe.records import Step, Task, Trajectory
 
 __all__ = ["episode_text", "outcome_table", "show_outcome"]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
+from gumshoe.eval.view.episode_page import LONGEST_TEXT, MOST_CHARACTERS, cap, shown_code
 from gumshoe.eval.view.episodes import read_line, read_row
 from gumshoe.eval.view.library import Library, NotThere
-from gumshoe.eval.view.player import LONGEST_TEXT, MOST_CHARACTERS, cap, code_of
 from gumshoe.eval.view.sources import GoldPatches, find_sources
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
 from support.eval.viewer import all_rows, open_library
@@ -34,7 +34,7 @@ def ids(library: Library) -> list[str]:
 
 @given(st.sampled_from(["view", "pdb", "rewrite", "grep"]), st.dictionaries(st.text(), JSON, max_size=4))
 def test_any_observation_has_a_code_pane(tool: str, data: dict[str, object]) -> None:
-    json.dumps(code_of(tool, data))
+    json.dumps(shown_code(tool, data))
 
 
 def test_what_is_new_is_taken_in_and_a_torn_line_waits(tmp_path: Path) -> None:
@@ -142,15 +142,15 @@ def test_gold_patches_come_only_from_where_they_may(tmp_path: Path, everything: 
     run = write_run(tmp_path / "given" / "run", [make_trajectory(0)])
     (run / "config.yaml").write_text(f"tasks: {{source: {everything / 'tasks'}}}\n")
     (source,) = find_sources([run])
-    assert GoldPatches().of("shop/tax-0", source) is None
+    assert GoldPatches().find("shop/tax-0", source) is None
     assert GoldPatches([str(everything / "tasks")]).of("shop/tax-0", source) is not None
     (tmp_path / "given" / "linked").symlink_to(everything / "tasks")
     (run / "config.yaml").write_text(f"tasks: {{source: {tmp_path / 'given' / 'linked'}}}\n")
-    assert GoldPatches().of("shop/tax-0", source) is None
+    assert GoldPatches().find("shop/tax-0", source) is None
     (run / "config.yaml").write_text("tasks: {source: casebook}\n")
-    assert GoldPatches().of("casebook/none", source) is None
+    assert GoldPatches().find("casebook/none", source) is None
     (run / "config.yaml").write_text("a: [")
-    assert GoldPatches().of("shop/tax-0", source) is None
+    assert GoldPatches().find("shop/tax-0", source) is None
 
 
 def test_long_texts_are_cut_so_that_all_of_them_fit() -> None:

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.collect.data.export.export import export_runs
+from gumshoe.eval.view.episode_page import tree_members
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.player import tree_ids
 from gumshoe.records import BranchPoint, Decision, Trajectory
 from support.eval.view_samples import REPAIR, SEEK, make_trajectory, write_run
 from support.eval.viewer import all_rows, open_library, quiet_page, serving
@@ -252,6 +252,6 @@ def test_rows_of_trees_can_be_looked_at(tmp_path: Path) -> None:
 def test_the_members_of_a_tree_are_found_from_any_of_them() -> None:
     parents = {"a/1.1": "a", "a/1.2": "a", "a/1.1/2.1": "a/1.1", "b/1.1": "b"}
     for name in ("a", "a/1.2", "a/1.1/2.1"):
-        assert sorted(tree_ids(name, parents)) == ["a", "a/1.1", "a/1.1/2.1", "a/1.2"]
-    assert tree_ids("c", parents) == ["c"]
-    assert set(tree_ids("x", {"x": "y", "y": "x"})) == {"x", "y"}
+        assert sorted(tree_members(name, parents)) == ["a", "a/1.1", "a/1.1/2.1", "a/1.2"]
+    assert tree_members("c", parents) == ["c"]
+    assert set(tree_members("x", {"x": "y", "y": "x"})) == {"x", "y"}

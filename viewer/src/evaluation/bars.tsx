@@ -1,19 +1,21 @@
 /** One bar per arm, with its interval. */
 
-import type { Measured } from '../types'
-import { described, interval, UNBOUNDED, written, type Choice, type Summary } from './measure'
+import type { Evaluation, Measured } from '../types'
+import { described, interval, written, type Choice, type Summary } from './measure'
 
 interface Props {
+  evaluation: Evaluation
   summary: Summary
   choice: Choice
   onChoose: (arm: string) => void
 }
 
-export function Bars({ summary, choice, onChoose }: Props) {
+export function Bars({ evaluation, summary, choice, onChoose }: Props) {
   // An arm has the same color in every picture, whichever arms are shown.
   const arms = summary.arms.flatMap((arm, color) => (arm.groups[choice.group] ? [{ ...arm, color }] : []))
   const measures = arms.map((arm) => arm.groups[choice.group]?.[choice.metric] ?? null)
-  const most = UNBOUNDED.test(choice.metric) ? Math.max(...measures.map((one) => one?.high ?? 0), 1e-9) : 1
+  const metric = evaluation.metrics[choice.metric]
+  const most = metric?.unit === 'share' ? 1 : Math.max(...measures.map((one) => one?.high ?? 0), 1e-9)
   return (
     <ul class="arms">
       {arms.map((arm, index) => {
@@ -24,7 +26,7 @@ export function Bars({ summary, choice, onChoose }: Props) {
             <button
               aria-pressed={choice.arm === arm.name && !choice.against}
               onClick={() => onChoose(arm.name)}
-              aria-label={`${arm.title}: ${described(choice.metric, one)}. Show the tasks behind it`}
+              aria-label={`${arm.title}: ${described(metric, one)}. Show the tasks behind it`}
             >
               <span class="label">{arm.title}</span>
               <svg viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
@@ -33,7 +35,7 @@ export function Bars({ summary, choice, onChoose }: Props) {
                 {one && value !== null && <Whisker one={one} scale={(at) => (100 * at) / most} />}
               </svg>
               <span class="number">
-                {written(choice.metric, value)} <small>{interval(choice.metric, one)}</small>
+                {written(metric, value)} <small>{interval(metric, one)}</small>
               </span>
             </button>
           </li>

@@ -55,8 +55,8 @@ export function Behind({ evaluation, summary, choice, onClose }: { evaluation: E
                 <td>
                   <Task result={one} />
                 </td>
-                <td class="num">{written(metric, one.scores[metric] ?? null)}</td>
-                {against && <td class="num">{written(metric, other?.scores[metric] ?? null)}</td>}
+                <td class="num">{written(evaluation.metrics[metric], one.scores[metric] ?? null)}</td>
+                {against && <td class="num">{written(evaluation.metrics[metric], other?.scores[metric] ?? null)}</td>}
                 <td>{one.stop?.replaceAll('_', ' ') ?? ''}</td>
                 <td>{one.key && other?.key && <a href={compareAddress(one.key, other.key)}>side by side</a>}</td>
               </tr>

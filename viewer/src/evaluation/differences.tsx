@@ -1,12 +1,20 @@
 /** Paired differences: how arms differ from another arm on the same tasks. */
 
 import { Empty } from '../parts'
-import type { Comparison } from '../types'
+import type { Comparison, Evaluation } from '../types'
 import { Whisker } from './bars'
 import { interval, written, type Choice, type Summary } from './measure'
 import { WhyLargeP, writtenP } from './p_value'
 
-export function Differences({ summary, choice, onChoose }: { summary: Summary; choice: Choice; onChoose: (one: Comparison) => void }) {
+interface Props {
+  evaluation: Evaluation
+  summary: Summary
+  choice: Choice
+  onChoose: (one: Comparison) => void
+}
+
+export function Differences({ evaluation, summary, choice, onChoose }: Props) {
+  const metric = evaluation.metrics[choice.metric]
   const found = summary.comparisons.filter((one) => one.group === choice.group && one.metric === choice.metric)
   if (!found.length) return <Empty>Not computed for this measure.</Empty>
   const most = Math.max(...found.flatMap((one) => [Math.abs(one.difference.low ?? 0), Math.abs(one.difference.high ?? 0)]), 0.1)
@@ -24,7 +32,7 @@ export function Differences({ summary, choice, onChoose }: { summary: Summary; c
               <button
                 aria-pressed={choice.arm === one.arm && choice.against === one.baseline}
                 onClick={() => onChoose(one)}
-                aria-label={`${title(one.arm)} against ${title(one.baseline)}: ${sign}${written(one.metric, value)}. Show the tasks behind it`}
+                aria-label={`${title(one.arm)} against ${title(one.baseline)}: ${sign}${written(metric, value)}. Show the tasks behind it`}
               >
                 <span class="label">
                   {title(one.arm)} <small>against {title(one.baseline)}</small>
@@ -41,9 +49,9 @@ export function Differences({ summary, choice, onChoose }: { summary: Summary; c
                 </svg>
                 <span class="number">
                   {sign}
-                  {written(one.metric, value)}{' '}
+                  {written(metric, value)}{' '}
                   <small>
-                    {interval(one.metric, one.difference)}; {one.better} better, {one.worse} worse
+                    {interval(metric, one.difference)}; {one.better} better, {one.worse} worse
                     {one.mcnemar_p !== null && `, ${writtenP(one)}`}
                   </small>
                 </span>

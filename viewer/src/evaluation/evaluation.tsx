@@ -93,11 +93,11 @@ function Figures({ evaluation, summary, address }: { evaluation: Evaluation; sum
       <div class="plots">
         <section>
           <h2>{titled(choice.metric)}</h2>
-          <Bars summary={summary} choice={choice} onChoose={(arm) => set({ arm, against: null })} />
+          <Bars evaluation={evaluation} summary={summary} choice={choice} onChoose={(arm) => set({ arm, against: null })} />
         </section>
         <section>
           <h2>Paired differences</h2>
-          <Differences summary={summary} choice={choice} onChoose={(one) => set({ arm: one.arm, against: one.baseline })} />
+          <Differences evaluation={evaluation} summary={summary} choice={choice} onChoose={(one) => set({ arm: one.arm, against: one.baseline })} />
         </section>
       </div>
       {choice.arm && <Behind evaluation={evaluation} summary={summary} choice={choice} onClose={() => set({ arm: null, against: null })} />}

@@ -1,7 +1,7 @@
 /** How measures are written: names, values, intervals. */
 
-import { percent, short } from '../format'
-import type { Evaluation, Measured } from '../types'
+import { money, percent, short } from '../format'
+import type { Evaluation, Measured, Metric } from '../types'
 
 export type Summary = NonNullable<Evaluation['summary']>
 
@@ -14,9 +14,7 @@ export interface Choice {
   against: string | null
 }
 
-/** Measures that are not shares of one. */
-export const UNBOUNDED = /(^|_)(steps|tokens|cost|seconds|rank|debugger|brier|tries|repeats|named)$/
-const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding', 'quoted']
+const FIRST = ['solved', 'line_recall', 'function_recall', 'file_recall', 'reciprocal_rank', 'valid_calls', 'grounding']
 
 /** The measures that have a value in any arm, the most important ones first. */
 export function metricsOf(summary: Summary): string[] {
@@ -34,16 +32,18 @@ export function titled(name: string): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-export function written(metric: string, value: number | null): string {
-  return UNBOUNDED.test(metric) ? short(value) : percent(value)
+/** A value as its measure's unit has it written; of a measure that nothing is known about, as a plain number. */
+export function written(metric: Metric | undefined, value: number | null): string {
+  if (metric?.unit === 'share') return percent(value)
+  return metric?.unit === 'dollars' ? money(value) : short(value)
 }
 
-export function interval(metric: string, one: Measured | null | undefined): string {
+export function interval(metric: Metric | undefined, one: Measured | null | undefined): string {
   if (!one || one.value === null) return ''
   return `${written(metric, one.low)} to ${written(metric, one.high)}`
 }
 
 /** A measure as a screen reader reads it. */
-export function described(metric: string, one: Measured | null | undefined): string {
+export function described(metric: Metric | undefined, one: Measured | null | undefined): string {
   return one && one.value !== null ? `${written(metric, one.value)}, from ${interval(metric, one)}, ${one.count} tasks` : 'not measured'
 }

@@ -38,7 +38,7 @@ export function AllMeasures({ arms, metrics, meanings, choice, onChoose }: Props
                   <td key={arm.name} class="num">
                     {one && one.value !== null ? (
                       <button class="cell" onClick={() => onChoose(metric, arm.name)}>
-                        <b>{written(metric, one.value)}</b> <small>{interval(metric, one)}</small>
+                        <b>{written(meanings[metric], one.value)}</b> <small>{interval(meanings[metric], one)}</small>
                       </button>
                     ) : (
                       '–'

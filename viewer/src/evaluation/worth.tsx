@@ -1,7 +1,7 @@
 /** What the reports are worth to a solver: solved tasks, uplift, costs per solved task; and the tools that each arm used. */
 
 import { money, seconds, short, UNKNOWN } from '../format'
-import type { Arm, Comparison, Evaluation, Measured } from '../types'
+import type { Arm, Comparison, Evaluation, Measured, Metric } from '../types'
 import { ArmTable, type ArmColumn } from './arm_table'
 import { interval, written, type Summary } from './measure'
 import { WhyLargeP, writtenP } from './p_value'
@@ -22,7 +22,7 @@ export function Worth({ evaluation, summary, group }: { evaluation: Evaluation; 
   if (!arms.length) return null
   const baseline = summary.arms.find((arm) => arm.name === summary.baseline)?.title
   const uplifts = summary.comparisons.filter((one) => one.baseline === summary.baseline && one.metric === 'solved' && one.group === group)
-  const uplift: ArmColumn = { title: 'Uplift', cell: (arm) => <Uplift one={uplifts.find((one) => one.arm === arm.name)} /> }
+  const uplift: ArmColumn = { title: 'Uplift', cell: (arm) => <Uplift one={uplifts.find((one) => one.arm === arm.name)} solved={evaluation.metrics['solved']} /> }
   return (
     <section>
       <h2>What the reports are worth</h2>
@@ -46,7 +46,7 @@ function shareColumns(evaluation: Evaluation, arms: Arm[], group: string): ArmCo
     .map((name) => ({
       title: evaluation.metrics[name]?.title ?? name,
       help: evaluation.metrics[name]?.help,
-      cell: (arm) => <Figure one={measured(arm, name)} write={(value) => written(name, value)} />,
+      cell: (arm) => <Figure one={measured(arm, name)} write={(value) => written(evaluation.metrics[name], value)} />,
     }))
 }
 
@@ -72,15 +72,15 @@ function Figure({ one, write }: { one: Measured | undefined; write: Write }) {
   )
 }
 
-function Uplift({ one }: { one: Comparison | undefined }) {
+function Uplift({ one, solved }: { one: Comparison | undefined; solved: Metric | undefined }) {
   if (!one || one.difference.value === null) return <>{UNKNOWN}</>
   return (
     <>
       {one.difference.value > 0 ? '+' : ''}
-      {written('solved', one.difference.value)}
+      {written(solved, one.difference.value)}
       <small>
         {' '}
-        {interval('solved', one.difference)}; {one.better} better, {one.worse} worse
+        {interval(solved, one.difference)}; {one.better} better, {one.worse} worse
         {one.mcnemar_p !== null && `, ${writtenP(one)}`}
       </small>
     </>

@@ -8,7 +8,7 @@ import { sourceQuery } from '../filters'
 import { count } from '../format'
 import { useLoaded } from '../hooks'
 import { Wait } from '../parts'
-import type { Overview, Source } from '../types'
+import type { Evaluation, Overview, Source } from '../types'
 
 export function EvaluationCard({ source, overview }: { source: Source; overview: Overview }) {
   const { data, problem } = useLoaded(() => backend.evaluation(source.slug), [source.slug, overview.version], source.slug)
@@ -20,12 +20,12 @@ export function EvaluationCard({ source, overview }: { source: Source; overview:
         <a href={format('evaluation', [source.slug])}>{data?.summary?.title ?? source.title}</a> {data?.summary && <small>{source.title}</small>}
       </h3>
       {!data && <Wait problem={problem} />}
-      {data && (data.summary ? <MainMeasure slug={source.slug} summary={data.summary} /> : <ArmsSoFar arms={arms} />)}
+      {data && (data.summary ? <MainMeasure evaluation={data} summary={data.summary} /> : <ArmsSoFar arms={arms} />)}
     </article>
   )
 }
 
-function MainMeasure({ slug, summary }: { slug: string; summary: Summary }) {
+function MainMeasure({ evaluation, summary }: { evaluation: Evaluation; summary: Summary }) {
   const metric = metricsOf(summary)[0]
   const choice: Choice = { group: 'all', metric: metric ?? '', arm: null, against: null }
   return (
@@ -36,7 +36,12 @@ function MainMeasure({ slug, summary }: { slug: string; summary: Summary }) {
       {metric ? (
         <>
           <h4>{titled(metric)}</h4>
-          <Bars summary={summary} choice={choice} onChoose={(arm) => go(format('evaluation', [slug], { metric, arm }))} />
+          <Bars
+            evaluation={evaluation}
+            summary={summary}
+            choice={choice}
+            onChoose={(arm) => go(format('evaluation', [evaluation.slug], { metric, arm }))}
+          />
         </>
       ) : (
         <p class="note">Nothing was measured.</p>

@@ -12,19 +12,18 @@ from pydantic import ValidationError
 from gumshoe.collect.packs import clean_path
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
-from gumshoe.eval.score.localization import changed_lines
-from gumshoe.eval.score.measures import METRICS
+from gumshoe.eval.score.metrics import METRICS, Metric, changed_lines
 from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
 from gumshoe.storage import describe, read_json, read_records
 
-__all__ = ["arm_label", "evaluated", "evaluation_of", "read_results", "task_of"]
+__all__ = ["arm_label", "episode_in_evaluation", "evaluation_page", "read_results", "task_page"]
 
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
 ReadT = TypeVar("ReadT")
 
 
-def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def evaluation_page(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """The figures of an evaluation.
 
     Args:
@@ -39,13 +38,13 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
     Raises:
         DatasetError: its files cannot be read.
     """
-    results = read_results(source)
+    results, summary = read_results(source), _read_summary(source)
     return {
         "slug": source.slug,
         "name": source.name,
-        "summary": _read_summary(source),
+        "summary": summary,
         "timing": _read_timing(source),
-        "metrics": {one.name: {"title": one.title, "help": one.help, "share": one.share} for one in METRICS},
+        "metrics": {one.name: {"title": one.title, "help": one.help, "unit": one.unit} for one in _metrics_of(summary)},
         "tasks": list(dict.fromkeys(one.task_id for one in results)),
         "results": [
             {
@@ -64,7 +63,17 @@ def evaluation_of(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[s
     }
 
 
-def task_of(source: Source, task: str, keys: Mapping[tuple[str, str], str], gold: str | None) -> dict[str, Any]:
+def _metrics_of(summary: Mapping[str, Any] | None) -> list[Metric]:
+    """What each measure of a summary means: Gumshoe's metrics, those of the config's own, and pass@k."""
+    if summary is None:
+        return list(METRICS)
+    named = {name for arm in summary["arms"] for name in arm["groups"].get(ALL, {})}
+    passes = [Metric(name, name, "at least one of k samples is right") for name in sorted(named) if "pass@" in name]
+    own = [Metric(name, name, "", unit) for name, unit in summary["own_metrics"].items()]
+    return [*METRICS, *own, *passes]
+
+
+def task_page(source: Source, task: str, keys: Mapping[tuple[str, str], str], gold: str | None) -> dict[str, Any]:
     """One task of an evaluation: its gold patch, and what each arm made of it.
 
     Args:
@@ -96,7 +105,7 @@ def task_of(source: Source, task: str, keys: Mapping[tuple[str, str], str], gold
     }
 
 
-def evaluated(
+def episode_in_evaluation(
     source: Source, arm: str, episode: Mapping[str, Any], keys: Mapping[tuple[str, str], str]
 ) -> dict[str, Any]:
     """What an evaluation says about an episode of one of its arms, or of its solver.

@@ -12,11 +12,11 @@ from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.conversation import shown
 from gumshoe.collect.packs import clean_path, is_quoted, observation_texts
-from gumshoe.eval.score.localization import changed_lines
+from gumshoe.eval.score.metrics import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.evidence.checks import describe_place
 
-__all__ = ["cap", "code_of", "player_of", "tree_ids", "tried_beside"]
+__all__ = ["cap", "episode_page", "shown_code", "tree_members", "tried_decisions"]
 
 MOST_CHARACTERS = 8_000_000
 """Characters in all the texts of an episode together, as they are sent to a browser."""
@@ -30,7 +30,7 @@ MOST_MEMBERS = 256
 Answer = dict[str, Any]
 
 
-def player_of(episode: Trajectory, gold: str | None, *, kind: str, live: bool) -> dict[str, Any]:
+def episode_page(episode: Trajectory, gold: str | None, *, kind: str, live: bool) -> dict[str, Any]:
     """Everything that the player shows of an episode.
 
     Args:
@@ -57,7 +57,7 @@ def player_of(episode: Trajectory, gold: str | None, *, kind: str, live: bool) -
             for message, short in zip(episode.messages, everything, strict=True)
         ],
         "steps": [_step(step, timed=timed) | {"unseen": found.get(step.index, [])} for step in episode.steps],
-        "pack": pack_of(episode.context_pack, episode.steps, gold),
+        "pack": pack_section(episode.context_pack, episode.steps, gold),
         "gold": gold,
         "exact": not live,
     }
@@ -127,7 +127,7 @@ def _observation(one: Observation, timed: bool) -> dict[str, Any]:
         "failure": one.failure.model_dump() if one.failure else None,
         "truncated": one.truncated,
         "seconds": one.duration_s if timed else None,
-        "code": code_of(one.tool, one.data),
+        "code": shown_code(one.tool, one.data),
     }
 
 
@@ -141,7 +141,7 @@ def _message(message: Message) -> dict[str, Any]:
     }
 
 
-def code_of(tool: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def shown_code(tool: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """The data that the pane shows for an observation; nothing for one without data, as in a dataset.
 
     `path` and `lines` (number, text) are code that was shown, `current` the line at which the program is stopped,
@@ -210,7 +210,7 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def pack_of(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -> dict[str, Any] | None:
+def pack_section(pack: ContextPack | None, steps: Sequence[Step], gold: str | None) -> dict[str, Any] | None:
     """What the player shows of a pack; None where nothing was reported.
 
     `hit` of a location is None where the gold patch is not known; `missed` are the lines of the gold patch that no
@@ -267,7 +267,7 @@ def _missed(pack: ContextPack, wanted: Mapping[str, Set[int]] | None) -> list[di
     ]
 
 
-def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
+def tree_members(id: str, parents: Mapping[str, str]) -> list[str]:
     """The ids of the episodes in an episode's tree, its own included; only its own if it is in none.
 
     Args:
@@ -288,7 +288,7 @@ def tree_ids(id: str, parents: Mapping[str, str]) -> list[str]:
     return list(found)[:MOST_MEMBERS]
 
 
-def tried_beside(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
+def tried_decisions(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
     """All decisions that were tried at each step of an episode, by step: best first, its own included.
 
     Args:

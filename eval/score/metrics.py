@@ -1,0 +1,249 @@
+"""The metrics of one episode: what each is called, in which unit, and how it is computed.
+
+A metric is a name in the dictionary that `own_scores` returns, and an entry with that name in `METRICS`, which says how
+its mean is written. Conduct is what needs no gold patch; localization is how well the reported places cover the lines
+that the gold patch touches; Acc@k is in `ranking`. What the evaluation itself adds (`solved`, `official`, `adherence`
+and what a solver spent) comes from the arm's solution.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+
+from gumshoe.collect.packs import Gold, Overlap, clean_path, grounded_share, lines_overlap
+from gumshoe.env.diff import gold_lines
+from gumshoe.errors import TaskError
+from gumshoe.eval.score.ranking import ACC, Rankings, locations_of
+from gumshoe.eval.score.sources import Sources
+from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
+from gumshoe.records.turns import INVALID_KINDS
+from gumshoe.tools.code.functions import MODULE, Span, enclosing
+
+__all__ = [
+    "BY_NAME",
+    "METRICS",
+    "Metric",
+    "adherence",
+    "changed_lines",
+    "conduct_of",
+    "first_right_rank",
+    "localization_of",
+    "own_scores",
+    "seconds_of",
+    "stated_confidence",
+    "tokens_of",
+    "tool_counts",
+    "valid_share",
+]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric is named and measured.
+
+    `unit` is `share` for what lies between 0 and 1 and is written in percent, `dollars` for money, else the plural of
+    what is counted; empty for a number without a unit.
+    """
+
+    name: str
+    title: str
+    help: str
+    unit: str = "share"
+
+
+METRICS = (
+    Metric("solved", "Solved", "bugs that are fixed in the end"),
+    Metric("official", "Official", "bugs that are fixed according to the official harness"),
+    Metric("adherence", "Adherence", "patches that change a line that was reported to the solver"),
+    Metric("valid_calls", "Valid calls", "turns whose tool calls could be carried out"),
+    Metric("reported", "Reported", "episodes that made a report before their limit"),
+    Metric("file_recall", "File recall", "files that the fix touches, named in the report"),
+    Metric("function_recall", "Function recall", "functions that the fix touches, named in the report"),
+    Metric("line_recall", "Line recall", "lines that the fix touches, named in the report"),
+    Metric("line_precision", "Line precision", "lines named in the report that the fix touches: context efficiency"),
+    Metric("line_f1", "Line F1", "harmonic mean of precision and recall, in lines"),
+    Metric("reciprocal_rank", "Reciprocal rank", "1 / rank of the first location that holds a line of the fix"),
+    *(
+        Metric(
+            f"{level}_acc@{k}", f"{level.capitalize()}@{k}", f"all {level}s that the fix edits are among the first {k}"
+        )
+        for level, k in ACC
+    ),
+    Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
+    Metric("brier", "Brier", "squared error of the stated confidence: 0 is best, 0.25 is a coin", unit=""),
+    Metric("debugged", "Debugged", "episodes that used the debugger"),
+    Metric("repeats", "Repeats", "calls that repeat an earlier one"),
+    Metric("steps", "Steps", "turns of an episode", unit="turns"),
+    Metric("tokens", "Tokens", "tokens of an episode, prompt and completion", unit="tokens"),
+    Metric("cost", "Cost", "dollars of an episode", unit="dollars"),
+    Metric("solver_steps", "Solver steps", "turns of the solver, or changes that it tried", unit="turns"),
+    Metric("solver_tokens", "Solver tokens", "tokens of the solver on a task", unit="tokens"),
+    Metric("solver_cost", "Solver cost", "dollars of the solver on a task", unit="dollars"),
+)
+"""Everything that a summary averages, except pass@k and metrics of the config's own."""
+BY_NAME = {metric.name: metric for metric in METRICS}
+
+
+def own_scores(trajectory: Trajectory, oracle: Oracle, rankings: Rankings) -> dict[str, float | None]:
+    """All of Gumshoe's own metrics of an episode, by name. Raises TaskError if the gold patch is not a patch."""
+    return {
+        **conduct_of(trajectory),
+        **localization_of(trajectory, oracle, rankings.sources),
+        **rankings.accuracy_of(trajectory, oracle),
+    }
+
+
+def conduct_of(trajectory: Trajectory) -> dict[str, float | None]:
+    """The metrics that need no gold patch: shares are 0 to 1, `cost` is in dollars, `seconds` in seconds.
+
+    `repeats` is the share of calls that ask for what an earlier call has already asked for. `grounding` is the share of
+    findings whose probe was confirmed and tells failing tests from passing ones: None where there is no pack, a pack
+    without findings, or one whose findings were never checked.
+    """
+    steps, pack = trajectory.steps, trajectory.context_pack
+    calls = [call for step in steps for call in step.tool_calls]
+    asked = [call.asks for call in calls if call.parse_error is None]
+    return {
+        "valid_calls": valid_share(steps),
+        "reported": float(pack is not None),
+        "grounding": None if pack is None else grounded_share(pack),
+        "confidence": stated_confidence(trajectory),
+        "steps": len(steps),
+        "tokens": tokens_of(trajectory),
+        "cost": trajectory.usage.cost_usd,
+        "seconds": seconds_of(trajectory),
+        "repeats": 1 - len(set(asked)) / len(asked) if asked else None,
+        "debugged": float(any(call.name == "pdb" for call in calls)),
+    }
+
+
+def valid_share(steps: Sequence[Step]) -> float | None:
+    """The share of turns whose calls all named a known tool with arguments that fit its schema; None without a turn.
+
+    A turn without a call is an invalid one: the agent had to act and did not. Turns, not calls, are counted, so that
+    a policy cannot raise its share by calling many tools at once.
+    """
+    return sum(map(_is_valid, steps)) / len(steps) if steps else None
+
+
+def _is_valid(step: Step) -> bool:
+    """Whether all that a turn asked for could be carried out, and it asked for something."""
+    if not step.tool_calls or any(call.parse_error is not None for call in step.tool_calls):
+        return False
+    failures = (observation.failure for observation in step.observations)
+    return not any(failure is not None and failure.kind in INVALID_KINDS for failure in failures)
+
+
+def stated_confidence(trajectory: Trajectory) -> float | None:
+    """The confidence of the turn that handed the pack over; None where nothing was handed over or stated."""
+    if trajectory.context_pack is None or not trajectory.steps:
+        return None
+    return trajectory.steps[-1].confidence
+
+
+def tokens_of(trajectory: Trajectory) -> int | None:
+    """Prompt and completion together; None for a policy that uses no tokens."""
+    usage = trajectory.usage
+    return usage.tokens or None
+
+
+def seconds_of(trajectory: Trajectory) -> float | None:
+    """From the beginning of the episode to the end of its last turn."""
+    last = trajectory.steps[-1] if trajectory.steps else None
+    return None if last is None else last.started_at + last.duration_s
+
+
+def tool_counts(trajectory: Trajectory) -> dict[str, int]:
+    """How often each tool was called, by name; calls that could not be read are left out."""
+    return dict(Counter(call.name for step in trajectory.steps for call in step.tool_calls if call.parse_error is None))
+
+
+def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
+    """The pack's locations against the gold patch, in files, functions and lines.
+
+    `reciprocal_rank` is 1 / rank of the first location that holds a gold line, 0 if none does. `brier` is the squared
+    difference between the confidence that was stated with the report and whether its first location holds a gold line:
+    0 is best, always saying 0.5 gives 0.25, None if none was stated.
+
+    An episode that ended without a pack handed over nothing: recall, F1 and reciprocal rank are 0, precision is None. A
+    task whose gold patch touches no line of an existing file is unscored, and so are functions if the source cannot be
+    read. Raises TaskError if the gold patch is not a patch.
+    """
+    gold = {path: lines for path, lines in gold_lines(oracle.gold_patch).items() if lines}
+    places = locations_of(trajectory)
+    lines = lines_overlap(places, gold)
+    files = _sets_overlap({clean_path(place.path) for place in places}, gold.keys())
+    functions = _functions_overlap(places, gold, trajectory.task.id, sources)
+    rank = first_right_rank(places, gold)
+    confidence = stated_confidence(trajectory)
+    return {
+        "file_recall": files.recall,
+        "function_recall": None if functions is None else functions.recall,
+        "line_precision": lines.precision if gold else None,
+        "line_recall": lines.recall,
+        "line_f1": lines.f1,
+        "reciprocal_rank": None if not gold else 0.0 if rank is None else 1 / rank,
+        "brier": None if confidence is None or not gold else (confidence - (rank == 1)) ** 2,
+    }
+
+
+def _functions_overlap(places: Sequence[Location], gold: Gold, task_id: str, sources: Sources) -> Overlap | None:
+    """The innermost functions and classes, or modules, of the locations and of the gold lines."""
+    found = {path: sources.spans(task_id, path) for path in gold}
+    if any(of_file is None for of_file in found.values()):
+        return None
+    wanted = {(path, enclosing(found[path] or (), line)) for path, lines in gold.items() for line in lines}
+    named = {
+        (path, name)
+        for place in places
+        for path in [clean_path(place.path)]
+        for name in _innermost_names(sources.spans(task_id, path) or (), place)
+    }
+    return _sets_overlap(named, wanted)
+
+
+def first_right_rank(locations: Iterable[Location], gold: Gold) -> int | None:
+    """The rank, from 1, of the first location that holds a gold line; None where none does."""
+    for rank, location in enumerate(locations, start=1):
+        if any(line in location.lines for line in gold.get(clean_path(location.path), ())):
+            return rank
+    return None
+
+
+def adherence(pack: ContextPack | None, patch: str) -> float | None:
+    """1.0 if the patch changes a line of a reported location, else 0.0; None without locations or without a patch.
+
+    An insertion counts as a change of the line before it, as `gold_lines` has it.
+    """
+    changed = changed_lines(patch) if patch.strip() else None
+    if pack is None or not pack.locations or changed is None:
+        return None
+    return float(first_right_rank(pack.locations, changed) is not None)
+
+
+@lru_cache(maxsize=512)
+def changed_lines(patch: str | None) -> Gold | None:
+    """The lines that any patch changes, by path; None if it is not known or not a patch."""
+    if patch is None:
+        return None
+    try:
+        return gold_lines(patch)
+    except TaskError:
+        return None
+
+
+def _sets_overlap(named: Set[Hashable], gold: Set[Hashable]) -> Overlap:
+    return Overlap(len(named), len(gold), len(named & gold))
+
+
+def _innermost_names(found: tuple[Span, ...], location: Location) -> set[str]:
+    """The innermost functions and classes that a range of lines runs through.
+
+    The innermost one changes only where a function begins or ends, so it is enough to look there.
+    """
+    edges = {location.start} | {line for span in found for line in (span.start, span.end + 1)}
+    names = {enclosing(found, line) for line in edges if line in location.lines}
+    return names - {MODULE} or names
