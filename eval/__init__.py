@@ -6,10 +6,10 @@
 | `config` | the configs of `gumshoe serve` and `gumshoe eval` |
 | `checks` | what is checked of this machine and of servers before anything runs |
 | `arms` | what is compared: where the pack of an arm comes from, and who solves the task with it |
-| `grader` | grades of patches, each kept, and the tasks that their gold patch does not always fix |
+| `grader` | whether a patch fixes the bug, by our verifier and by the SWE-bench harness; tasks that are flaky |
 | `score` | the metrics of finished episodes, and means, intervals and tables of them |
 | `records`, `scoring` | what an evaluation records, and how it is made from what the arms did |
-| `swebench` | the official SWE-bench harness |
+| `swebench` | the official SWE-bench harness: predictions, a run of it, its report |
 | `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
 | `serve` | model folders behind an OpenAI-compatible endpoint |
 | `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |

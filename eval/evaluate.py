@@ -24,16 +24,16 @@ from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.grader import find_flaky
-from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
-from gumshoe.eval.swebench.official import (
+from gumshoe.eval.grader import (
     check_installed,
     check_rows,
+    find_flaky,
     grade_officially,
     with_official,
     write_all_predictions,
 )
+from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 

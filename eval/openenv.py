@@ -18,7 +18,7 @@ from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
 from gumshoe.records import Completion, StopReason, ToolCall
-from gumshoe.records.rewards import WEIGHTS, check_weights, weighted_sum
+from gumshoe.records.agreement import WEIGHTS, check_weights, weighted_sum
 from gumshoe.text import escape
 
 __all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]

@@ -4,7 +4,7 @@
 |---|---|
 | `config` | the configs of all methods |
 | `run` | one training run, whatever its method: the place to start reading |
-| `sft`, `dpo`, `rl` | the methods: supervised, by preferences, and GRPO on live episodes |
+| `sft`, `dpo`, `rl` | the methods: supervised, by preferences (with its rows), and GRPO on live episodes |
 | `trainer` | what the trainers have in common: arguments and callbacks |
 | `model` | the model that a run starts from, its tokenizer and its chat template |
 | `episodes` | live episodes as training sees them; the config names the function that makes them |

@@ -25,7 +25,6 @@ from gumshoe.train.config import AnyConfig, DpoConfig, GrpoConfig, TrainConfig, 
 from gumshoe.train.masks import mask_html, mask_text
 from gumshoe.train.model import check_tools, load_tokenizer, local_model, open_renderer, quieten, read_template
 from gumshoe.train.rows.dataset import conversations, load_rows
-from gumshoe.train.rows.pairs import fitting_pairs, pair_of
 from gumshoe.train.rows.preflight import Preflight, prepare, rendered_row
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ def _show_rows(config: TrainConfig, arguments: argparse.Namespace) -> None:
 
 def _show_pairs(config: DpoConfig, arguments: argparse.Namespace) -> None:
     """What is compared in a pair, decision by decision."""
-    from gumshoe.train.dpo import load_pairs
+    from gumshoe.train.dpo import fitting_pairs, load_pairs, pair_of
 
     rows = load_pairs(config, config.train_split)
     _check_row(arguments.row, len(rows))

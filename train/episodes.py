@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.plugins import load_path
-from gumshoe.records.rewards import check_weights, weighted_sum
+from gumshoe.records.agreement import check_weights, weighted_sum
 from gumshoe.train.config import LiveSection
 from gumshoe.train.rows.render import encode_chat
 

@@ -17,7 +17,7 @@ from gumshoe.collect.data import filters
 from gumshoe.collect.data.export.export import DEFAULT_VIEWS, VIEWS, export_runs
 from gumshoe.collect.data.export.trees import TREE_VIEWS
 from gumshoe.collect.data.filters import Rule, make_rule, rejecting_rule
-from gumshoe.collect.data.interchange.files import FORMATS, write_atif
+from gumshoe.collect.data.formats import FORMATS, write_atif
 from gumshoe.collect.data.store import Copies, read_trajectories, write_trajectories
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory

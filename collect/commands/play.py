@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from gumshoe.errors import ConfigError
+from rich.rule import Rule
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from gumshoe.collect.play.game import Game
-    from gumshoe.collect.play.lines import LineInput
+from gumshoe.collect.commands.arguments import choose_task
+from gumshoe.collect.commands.line_input import LineInput, PipeInput, Suggestion, TerminalInput, suggestions
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.console import Console
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.debug_env import DebugEnv
+from gumshoe.errors import ConfigError, ToolFailure
+from gumshoe.protocols import SANDBOX_KINDS
+from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
+from gumshoe.text import visible
+from gumshoe.tools.calls.command_line import line_parameter, parse_command
+from gumshoe.tools.code.source import read_source
+from gumshoe.tools.toolbox import tool_names
 
-__all__ = ["configure_play", "run_play"]
+__all__ = ["WORDS", "Game", "configure_play", "patch_text", "run_play", "shown"]
+
 
 STEPS = 1_000_000
 
-EPILOG = """\
+EXAMPLES = """\
 examples:
   gumshoe play ledger                                a bundled task
   gumshoe play casebook:casebook/ledger              the same, in full
@@ -40,9 +55,7 @@ Nothing is saved; the patch is printed at the end. Without a terminal, commands 
 
 def configure_play(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    from gumshoe.protocols import SANDBOX_KINDS
-
-    parser.epilog = EPILOG
+    parser.epilog = EXAMPLES
     parser.add_argument("task", metavar="TASK", help="id in the casebook, SOURCE:ID, or a source with one task")
     parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="sandbox to use")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
@@ -53,13 +66,6 @@ def configure_play(parser: argparse.ArgumentParser) -> None:
 
 def run_play(arguments: argparse.Namespace) -> int:
     """Plays; 1 if the tests did not pass at the end of a submitted game. Raises GumshoeError."""
-    from gumshoe.collect.commands.arguments import choose_task
-    from gumshoe.collect.play.game import Game
-    from gumshoe.console import Console
-    from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.debug_env import DebugEnv
-    from gumshoe.tools.toolbox import tool_names
-
     wanted = tool_names() if arguments.tools is None else arguments.tools.split(",")
     names = [name.strip() for name in wanted if name.strip()]
     if not names:
@@ -71,13 +77,215 @@ def run_play(arguments: argparse.Namespace) -> int:
     env = DebugEnv(task, tools=names, sandbox=config, trusted=True)
     try:
         game = Game(env, Console(highlight=False))
-        game.play(_line_input(game))
+        game.play(_open_input(game))
     finally:
         env.close()
     return 1 if game.solved is False else 0
 
 
-def _line_input(game: Game) -> LineInput:
-    from gumshoe.collect.play.lines import PipeInput, TerminalInput
-
+def _open_input(game: Game) -> LineInput:
     return TerminalInput(game.suggest) if sys.stdin.isatty() and sys.stdout.isatty() else PipeInput(sys.stdin)
+
+
+WORDS: Mapping[str, str] = {
+    "help": "the tools and these words; help TOOL says more",
+    "problem": "the problem again",
+    "patch": "what you have changed so far",
+    "quit": "stop here",
+}
+KEYS = "Tab completes, the arrow keys go back, Ctrl-C stops a call, Ctrl-D leaves."
+
+
+class Game:
+    """Reads lines, runs them as calls, shows what comes back, until the end of the episode or of the input.
+
+    When a tool that takes one text, such as `pdb`, is typed alone, all lines that follow go to it, until Ctrl-D or,
+    for pdb, `q`.
+
+    Args:
+        env: not reset yet; closed by whoever made it.
+        console: where everything is shown.
+    """
+
+    def __init__(self, env: DebugEnv, console: Console) -> None:
+        self._env = env
+        # The tools are the environment's own; a person is shown them, not a prompt.
+        self._episode = Episode(EpisodeSpec(env.task), make_agent(AgentConfig()), environment=env)
+        self._console = console
+        self._mode = ""
+        self._calls = 0
+        self._paths: list[str] | None = None
+        self.solved: bool | None = None
+        """Whether the tests passed when the person submitted; None if they did not submit."""
+
+    def play(self, lines: LineInput) -> None:
+        """Plays one episode. Raises SandboxError and TaskError."""
+        self._episode.next_request()
+        self._problem()
+        self._say(f"Tools: {', '.join(schema.name for schema in self._schemas)}. Type help for more.", "dim")
+        while self._episode.next_request() is not None:
+            try:
+                line = lines.line(f"({self._mode}) " if self._mode else f"[{self._calls}] > ", self._prefix)
+                if line is None and not self._mode:
+                    break
+                if not self._take(line, lines):
+                    break
+            except KeyboardInterrupt:
+                self._say("stopped", "yellow")
+        self._ending()
+
+    def suggest(self, line: str) -> Iterator[Suggestion]:
+        """What can stand at the end of a line."""
+        return suggestions(line, self._schemas, WORDS, self._list_paths)
+
+    @property
+    def _schemas(self) -> tuple[ToolSchema, ...]:
+        return tuple(_code_last(schema) for schema in self._env.toolbox.schemas)
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self._mode} " if self._mode else ""
+
+    def _take(self, line: str | None, lines: LineInput) -> bool:
+        """Does what a line says; false if the game is to end."""
+        if line is None:
+            self._mode = ""
+        elif line.strip():
+            return self._call(line.strip(), lines) if self._mode else self._word(line.strip(), lines)
+        return True
+
+    def _word(self, line: str, lines: LineInput) -> bool:
+        name, _, rest = line.partition(" ")
+        if name == "quit":
+            return False
+        if name == "help":
+            self._help(rest.strip())
+        elif name == "problem":
+            self._problem()
+        elif name == "patch":
+            self._console.print(patch_text(self._env.patch() or "nothing is changed"), soft_wrap=True)
+        elif not rest and any(tool.name == name and line_parameter(tool) for tool in self._schemas):
+            self._mode = name
+        else:
+            return self._call(line, lines)
+        return True
+
+    def _call(self, line: str, lines: LineInput) -> bool:
+        call = parse_command(self._prefix + line, f"call_{self._calls}", self._schemas)
+        if call.name == "rewrite" and call.parse_error is None and "code" not in call.arguments:
+            code = lines.text("  ", self._replaced(call))
+            if code is None:
+                return True
+            call = call.model_copy(update={"arguments": {**call.arguments, "code": code}})
+        self._calls += 1
+        self._paths = None
+        step = self._episode.accept(Completion(text="", tool_calls=(call,)))
+        self._console.print(shown(step.observations[0]), soft_wrap=True)
+        if self._episode.stop is StopReason.SUBMITTED:
+            self.solved = step.reward == 1.0
+        if self._mode == "pdb" and line in ("q", "quit", "exit"):
+            self._mode = ""
+        return True
+
+    def _replaced(self, call: ToolCall) -> str:
+        """The lines that a rewrite is to replace, as the text to begin from."""
+        path, start, end = (call.arguments.get(name) for name in ("path", "start", "end"))
+        try:
+            lines = read_source(self._env.workspace.read_text(str(path))).shown
+        except ToolFailure:
+            return ""
+        if not isinstance(start, int):
+            return "\n".join(lines)
+        return "\n".join(lines[start - 1 : end if isinstance(end, int) else start])
+
+    def _list_paths(self) -> list[str]:
+        """Every visible path, folders with a slash; listed only once between two calls."""
+        if self._paths is None:
+            entries = self._env.workspace.list()
+            self._paths = [f"{entry.path}/" if entry.kind == "dir" else entry.path for entry in entries]
+        return self._paths
+
+    def _help(self, name: str) -> None:
+        tools = [tool for tool in self._schemas if name in ("", tool.name)]
+        for tool in tools:
+            properties = tool.parameters.get("properties")
+            arguments: Mapping[str, object] = properties if isinstance(properties, dict) else {}
+            self._console.print(Text(f"{tool.name} {' '.join(arguments)}".strip(), style="bold"))
+            self._say(f"    {tool.description}")
+            for argument, schema in arguments.items() if name else ():
+                meaning = schema.get("description", "") if isinstance(schema, dict) else ""
+                self._say(f"    {argument}: {meaning}")
+        if not tools:
+            self._say(f"no tool {name}", "yellow")
+        if not name:
+            for word, meaning in WORDS.items():
+                self._console.print(Text.assemble((word, "bold"), f"    {meaning}"))
+            self._say("pdb or bash alone: every line that follows goes there, until Ctrl-D")
+            self._say("rewrite PATH START END: edit these lines, Ctrl-D when they are right")
+            self._say(KEYS, "dim")
+
+    def _problem(self) -> None:
+        self._console.print(Rule(self._env.task.id, align="left"))
+        self._say(self._env.task.problem_statement.rstrip())
+
+    def _ending(self) -> None:
+        ended = "reported" if self._episode.stop is StopReason.REPORTED else "not submitted"
+        verdict = {None: ended, True: "solved: the tests pass", False: "not solved: the tests do not pass"}
+        style = {None: "yellow", True: "bold green", False: "bold red"}[self.solved]
+        self._console.print(Rule(align="left"))
+        self._say(f"{verdict[self.solved]} ({self._calls} calls)", style)
+        patch = self._env.patch()
+        self._console.print(patch_text(patch) if patch else Text("nothing was changed"), soft_wrap=True)
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _code_last(schema: ToolSchema) -> ToolSchema:
+    """The schema with the long argument `code` after the others, for people who type arguments without names."""
+    properties = schema.parameters.get("properties")
+    if not isinstance(properties, dict) or "code" not in properties:
+        return schema
+    ordered = {**{name: part for name, part in properties.items() if name != "code"}, "code": properties["code"]}
+    return schema.model_copy(update={"parameters": {**schema.parameters, "properties": ordered}})
+
+
+_OBSERVED = [
+    (re.compile(r"^(FAILED|ERROR|CRASHED|TIMED OUT)\b.*"), "red"),
+    (re.compile(r"^E .*|\b\w*(Error|Exception)\b: .*"), "red"),
+    (re.compile(r"\b\d+ (failed|errors?)\b"), "bold red"),
+    (re.compile(r"\b\d+ passed\b"), "bold green"),
+    (re.compile(r"^(-> |> ).*"), "bold"),
+    (re.compile(r"^(stopped|breakpoint)\b.*", re.IGNORECASE), "cyan"),
+    (re.compile(r"^\*.*"), "yellow"),
+    (re.compile(r"^\[\.\.\. .* \.\.\.\]$"), "dim"),
+]
+_CHANGED = [
+    (re.compile(r"^(diff --git|index|---|\+\+\+|new file|deleted file) ?.*"), "bold"),
+    (re.compile(r"^@@.*"), "cyan"),
+    (re.compile(r"^\+.*"), "green"),
+    (re.compile(r"^-.*"), "red"),
+]
+
+
+def shown(observation: Observation) -> Text:
+    """An observation as a person reads it."""
+    if observation.failure is not None:
+        return Text(visible(observation.text), style="yellow")
+    return _styled(observation.text, _CHANGED if observation.tool == "rewrite" else _OBSERVED)
+
+
+def patch_text(patch: str) -> Text:
+    """A unified diff in color."""
+    return _styled(patch.rstrip("\n"), _CHANGED)
+
+
+def _styled(text: str, styles: list[tuple[re.Pattern[str], str]]) -> Text:
+    lines = [Text(line) for line in visible(text).split("\n")]
+    for line in lines:
+        for pattern, style in styles:
+            found = pattern.search(line.plain)
+            if found:
+                line.stylize(style, found.start(), found.end())
+                break
+    return Text("\n").join(lines)

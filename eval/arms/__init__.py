@@ -1,1 +1,15 @@
-"""What is compared: where the pack of an arm comes from, and who solves the task with it."""
+"""What is compared. An arm is a source of packs and, where bugs are to be fixed, a solver that works with them.
+
+    PackSource ──collect──> a pack for each task and sample ──> Solver ──solve──> Solution: a patch, and its outcome
+
+| part | holds |
+|---|---|
+| `arm` | the contracts: `Arm`, `PackSource`, `Solver`, and what they exchange: the place to start reading |
+| `build` | the arms of a config, and those that a solver adds for comparison |
+| `policies` | packs of a policy that plays, or of a model that is served for it |
+| `packs` | packs without episodes: none, read from the code, the gold patch, an earlier run, another arm's |
+| `answers` | packs from the answers of other explorers |
+| `policy_solver`, `one_shot` | a policy with tools, or one that answers once; the patches of the arm's own agent |
+| `scripted_solver` | small changes by rule, on the lines that a pack names |
+| `command_solver` | any program in a sandbox, whose only way out is its model |
+"""

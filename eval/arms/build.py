@@ -11,11 +11,11 @@ from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.episode.spec import make_agent
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
+from gumshoe.eval.arms.command_solver import CommandSolver
 from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
 from gumshoe.eval.arms.policies import PolicyProvider, SeekerPacks
-from gumshoe.eval.arms.solvers.command import CommandSolver
-from gumshoe.eval.arms.solvers.policy import OneShotSolver, OwnPatches, PolicySolver
-from gumshoe.eval.arms.solvers.script import ScriptedSolver
+from gumshoe.eval.arms.policy_solver import OneShotSolver, OwnPatches, PolicySolver
+from gumshoe.eval.arms.scripted_solver import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName
 from gumshoe.records import PolicyInfo
 

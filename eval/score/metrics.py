@@ -19,7 +19,7 @@ from gumshoe.errors import TaskError
 from gumshoe.eval.score.ranking import ACC, Rankings, locations_of
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
-from gumshoe.records.turns import INVALID_KINDS
+from gumshoe.records.agreement import INVALID_KINDS
 from gumshoe.tools.code.functions import MODULE, Span, enclosing
 
 __all__ = [

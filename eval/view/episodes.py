@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task, from_messages, reading
 from gumshoe.collect.data.journal import read_journal
+from gumshoe.collect.data.messages import Turn, assemble, foreign_task, from_messages, reading
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.sources import inside
 from gumshoe.records import (

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.data.interchange.atif import all_from_atif, from_atif, to_atif
-from gumshoe.collect.data.interchange.messages import from_messages
-from gumshoe.collect.data.interchange.swe_agent import from_mini_swe_agent, from_swe_agent
+from gumshoe.collect.data.atif import all_from_atif, from_atif, to_atif
+from gumshoe.collect.data.messages import from_messages, from_mini_swe_agent, from_swe_agent
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Decision,

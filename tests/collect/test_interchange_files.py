@@ -14,8 +14,8 @@ import hypothesis
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.data.interchange.atif import to_atif
-from gumshoe.collect.data.interchange.files import FORMATS
+from gumshoe.collect.data.atif import to_atif
+from gumshoe.collect.data.formats import FORMATS
 from gumshoe.errors import DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import read_jsonl

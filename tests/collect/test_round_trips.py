@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
-from gumshoe.collect.data.interchange.files import FORMATS, write_atif
+from gumshoe.collect.data.formats import FORMATS, write_atif
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.records import Trajectory
 from support.collect.trajectory_strategies import foreign, own

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
+from gumshoe.eval.grader import with_official
 from gumshoe.eval.records import ALL, Measured, Result
 from gumshoe.eval.score.measures import (
     calibration_of,
@@ -38,7 +39,6 @@ from gumshoe.eval.score.stats import (
 )
 from gumshoe.eval.scoring import score_trajectory
 from gumshoe.eval.swebench import HarnessReport
-from gumshoe.eval.swebench.official import with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 

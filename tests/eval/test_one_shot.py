@@ -15,7 +15,7 @@ from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.solvers.one_shot import AGENT, CodeEdit, Shown, ShownFirst, edits_in, limited, looks, trials
+from gumshoe.eval.arms.one_shot import AGENT, CodeEdit, Shown, ShownFirst, edits_in, limited, looks, trials
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 from support.eval.made import make_pack
 from support.sandboxes.sandbox_backends import LOCAL

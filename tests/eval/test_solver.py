@@ -15,8 +15,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
 from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack
-from gumshoe.eval.arms.solvers.repair import repair_each
-from gumshoe.eval.arms.solvers.script import ScriptedSolver
+from gumshoe.eval.arms.scripted_solver import ScriptedSolver, repair_each
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import ContextPack, Oracle, Task

@@ -14,9 +14,8 @@ from gumshoe.cli import main
 from gumshoe.config import dump_config
 from gumshoe.errors import DatasetError
 from gumshoe.train.config import DpoConfig
-from gumshoe.train.dpo import train_dpo
+from gumshoe.train.dpo import pair_of, train_dpo
 from gumshoe.train.model import load_tokenizer
-from gumshoe.train.rows.pairs import pair_of
 from gumshoe.train.rows.render import Renderer
 from support.train.tiny_model import tiny_model
 from support.train.training_rows import TOOLS, conversation

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from gumshoe.errors import DatasetError
-from gumshoe.records.turns import INVALID_KINDS, KEEP_TURNS, STEP, left_out
+from gumshoe.records.agreement import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 from gumshoe.train.rows.render import Rendered, Renderer, check_conversation
 
 __all__ = ["RULES", "Rule", "Sample", "Sampling", "Window", "as_conversation", "masked_turns", "samples", "windows"]

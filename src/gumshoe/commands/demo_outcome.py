@@ -12,10 +12,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from gumshoe.collect.commands.play import patch_text, shown
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.packs import pack_text
-from gumshoe.collect.play.game import patch_text, shown
 from gumshoe.console import Console
 from gumshoe.env.tasks import load_tasks
 from gumshoe.eval.records import Result, Summary

@@ -143,7 +143,7 @@ def test_gold_patches_come_only_from_where_they_may(tmp_path: Path, everything: 
     (run / "config.yaml").write_text(f"tasks: {{source: {everything / 'tasks'}}}\n")
     (source,) = find_sources([run])
     assert GoldPatches().find("shop/tax-0", source) is None
-    assert GoldPatches([str(everything / "tasks")]).of("shop/tax-0", source) is not None
+    assert GoldPatches([str(everything / "tasks")]).find("shop/tax-0", source) is not None
     (tmp_path / "given" / "linked").symlink_to(everything / "tasks")
     (run / "config.yaml").write_text(f"tasks: {{source: {tmp_path / 'given' / 'linked'}}}\n")
     assert GoldPatches().find("shop/tax-0", source) is None

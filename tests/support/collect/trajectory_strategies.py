@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gumshoe.collect.data.interchange.messages import Turn, assemble, foreign_task
+from gumshoe.collect.data.messages import Turn, assemble, foreign_task
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import (
     BranchPoint,

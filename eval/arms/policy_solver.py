@@ -16,8 +16,8 @@ from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
 from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.eval.arms.policies import PolicyProvider, collect_config, finished_of, run_episodes
-from gumshoe.eval.arms.solvers.one_shot import AGENT, ShownFirst, limited, looks, trials
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of

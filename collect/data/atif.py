@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gumshoe import __version__
-from gumshoe.collect.data.interchange.messages import (
+from gumshoe.collect.data.messages import (
     Turn,
     assemble,
     content_text,

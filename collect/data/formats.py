@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.collect.data.interchange.atif import all_from_atif, to_atif
-from gumshoe.collect.data.interchange.messages import from_messages
-from gumshoe.collect.data.interchange.swe_agent import from_mini_swe_agent, from_swe_agent
+from gumshoe.collect.data.atif import all_from_atif, to_atif
+from gumshoe.collect.data.messages import from_messages, from_mini_swe_agent, from_swe_agent
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Trajectory
 from gumshoe.storage import parse_json, read_json, read_jsonl, write_atomic, write_lines

@@ -1,39 +1,55 @@
-"""Any command-line agent as a solver: it works on the repository in a sandbox; what it leaves there is its patch."""
+"""Any command-line agent as a solver: it works on the repository in a sandbox; what it leaves there is its patch.
+
+The endpoint of one model is the program's only way out of the sandbox.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import posixpath
+import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.data.interchange.files import FORMATS
+from gumshoe.collect.data.formats import FORMATS
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.collect.packs import pack_text, with_pack
-from gumshoe.collect.run.control import run_parallel
+from gumshoe.collect.run.control import Control, run_cancellable, run_parallel
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
-from gumshoe.errors import DatasetError, PolicyError, ToolFailure
+from gumshoe.errors import DatasetError, PolicyError, SandboxError, ToolFailure
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.arms.solvers.sandboxed import Ran, RelayTarget, run_with_endpoint
 from gumshoe.eval.checks import Checks, Endpoint, count_lines
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
-from gumshoe.records import ContextPack, Trajectory
+from gumshoe.protocols import Session
+from gumshoe.records import ContextPack, SessionReply, Trajectory, Usage
 from gumshoe.storage import append_line, open_append
 from gumshoe.tools.runs.interpreters import our_program
 
-__all__ = ["CommandSolver"]
+__all__ = [
+    "CommandSolver",
+    "Ran",
+    "RelayTarget",
+    "run_with_endpoint",
+]
+
 
 ATTEMPTS = "attempts.jsonl"
 NO_ENTRY = "{}"
 NO_PACK = "There is no report on this problem."
-FILES = {
+GIVEN_FILES = {
     "problem_file": "problem.md",
     "pack_file": "pack.json",
     "pack_text": "pack.md",
@@ -120,7 +136,7 @@ class CommandSolver:
             env = {name: _filled(value, given) for name, value in config.env.items()}
             ran = run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
             self._check(ran, endpoint)
-            patch = _patch(workspace)
+            patch = _read_patch(workspace)
             trajectory = self._trajectory(sandbox, given["trajectory"], attempt, patch)
         finally:
             sandbox.close()
@@ -186,7 +202,7 @@ def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
     told = with_pack(attempt.task, attempt.pack).problem_statement
     pack = "null" if attempt.pack is None else json.dumps(attempt.pack.model_dump(mode="json"), indent=1)
     read = NO_PACK if attempt.pack is None else pack_text(attempt.pack)
-    paths = {name: f"{folder}/{file}" for name, file in FILES.items()}
+    paths = {name: f"{folder}/{file}" for name, file in GIVEN_FILES.items()}
     server = [
         sandbox.python,
         *our_program(sandbox.support, "programs.pack_server"),
@@ -216,8 +232,129 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def _patch(workspace: Workspace) -> str:
+def _read_patch(workspace: Workspace) -> str:
     try:
         return workspace.patch()
     except ToolFailure:
         return ""
+
+
+RELAYED_PATH = re.compile(r"/[\w./-]*")
+GRACE_S = 5.0
+TAIL = 4000
+
+
+class RelayTarget:
+    """Sends requests from a sandbox to one server and nowhere else, and adds the key.
+
+    Args:
+        base_url: the server, such as http://127.0.0.1:8000/v1; None: every request is refused.
+        key: sent as a bearer token; it never enters the sandbox.
+        timeout_s: seconds to wait for one answer.
+
+    Attributes:
+        usage: what the answers say was used.
+        answered: how many requests succeeded.
+        failure: why the last failed request failed.
+    """
+
+    def __init__(self, base_url: str | None, key: str, timeout_s: float) -> None:
+        self._base_url = base_url
+        headers = {"authorization": f"Bearer {key}"}
+        self._client = httpx2.Client(headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False)
+        self.usage = Usage()
+        self.answered = 0
+        self.failure = ""
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The server's answer to a request from a program in a sandbox; the request's fields may hold anything."""
+        path, method = request.get("path"), request.get("method")
+        if self._base_url is None or not isinstance(path, str) or method not in ("GET", "POST"):
+            return self._refusal(403, "there is no endpoint")
+        if not RELAYED_PATH.fullmatch(path) or ".." in path:
+            return self._refusal(403, f"{path!r} is no path of the endpoint")
+        try:
+            body = base64.b64decode(str(request.get("body", "")), validate=True)
+            kind = {"content-type": str(request.get("type") or "application/json")}
+            reply = self._client.request(method, self._base_url.rstrip("/") + path, content=body, headers=kind)
+        except (httpx2.HTTPError, ValueError) as error:
+            return self._refusal(502, f"{type(error).__name__}: {error}")
+        if reply.is_success:
+            self.answered += 1
+            self.usage = self.usage + _stated_usage(reply)
+        else:
+            self.failure = f"status {reply.status_code}: {reply.text[:200]}"
+        return _relayed(reply.status_code, reply.headers.get("content-type", "application/json"), reply.content)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    def _refusal(self, status: int, why: str) -> dict[str, Any]:
+        self.failure = why
+        return _relayed(status, "text/plain", why.encode())
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a program ended. `exit_code` is None if it was killed at its time limit; `output` holds its last output."""
+
+    exit_code: int | None
+    output: str
+    seconds: float
+
+
+def run_with_endpoint(
+    sandbox: WardenSandbox,
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    endpoint: RelayTarget,
+    *,
+    timeout_s: float,
+    control: Control,
+) -> Ran:
+    """Runs a program to its end in a sandbox, where `{base_url}` in arguments and variables is the endpoint's address.
+
+    Raises:
+        SandboxError: the sandbox broke.
+        Interrupted: the run stops.
+    """
+
+    def give_up() -> None:
+        with suppress(SandboxError):
+            sandbox.give_up()
+
+    sandbox.prepare_support()
+    began = time.monotonic()
+    session = sandbox.open_session([sandbox.python, *our_program(sandbox.support, "programs.relay")])
+    try:
+        message: dict[str, Any] = {"argv": list(argv), "env": dict(env)}
+        output = ""
+        while True:
+            left = timeout_s - (time.monotonic() - began)
+            reply = run_cancellable(control, lambda: _ask(session, message, left), give_up)  # noqa: B023 - called here
+            output = (output + reply.output)[-TAIL:]
+            request: Any = (reply.message or {}).get("request")
+            if not isinstance(request, dict):
+                break
+            message = run_cancellable(control, lambda: endpoint.answer(request))  # noqa: B023 - called here
+        code = (reply.message or {}).get("exit_code", reply.exit_code)
+        return Ran(code if isinstance(code, int) else None, output, time.monotonic() - began)
+    finally:
+        session.close()
+
+
+def _ask(session: Session, message: Mapping[str, Any], left_s: float) -> SessionReply:
+    return session.request(message, max(GRACE_S / 100, left_s))
+
+
+def _relayed(status: int, kind: str, body: bytes) -> dict[str, Any]:
+    return {"status": status, "type": kind, "body": base64.b64encode(body).decode("ascii")}
+
+
+def _stated_usage(reply: httpx2.Response) -> Usage:
+    try:
+        stated = reply.json()["usage"]
+        return Usage(prompt_tokens=stated["prompt_tokens"], completion_tokens=stated["completion_tokens"])
+    except (ValueError, KeyError, TypeError):
+        return Usage()

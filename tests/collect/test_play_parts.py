@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.commands.arguments import choose_task
-from gumshoe.collect.play.game import WORDS, shown
-from gumshoe.collect.play.lines import DEBUGGER_COMMANDS, suggestions
+from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
+from gumshoe.collect.commands.play import WORDS, shown
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation

@@ -1,12 +1,44 @@
-"""The reward of a live episode, which is the same in training and from a server of episodes."""
+"""What training and serving must agree on: the turns of an episode, and its reward.
+
+A model is trained on the conversations that an agent with a limited context sees, and is measured by the same faults
+that are masked in training. Both sides import this module, and neither imports the other.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["WEIGHTS", "check_weights", "weighted_sum"]
+__all__ = [
+    "INVALID_KINDS",
+    "KEEP_TURNS",
+    "STEP",
+    "WEIGHTS",
+    "check_weights",
+    "left_out",
+    "weighted_sum",
+]
+
+
+KEEP_TURNS = 2
+"""This many of the latest turns are shown whole, if there is room."""
+
+STEP = re.compile(r"\A\[step \d+\] ")
+"""How an observation begins: with the step that made it."""
+
+INVALID_KINDS = frozenset({"unreadable_call", "unknown_tool", "bad_arguments"})
+"""Kinds of failures that say the call itself was wrong, not that what it asked for was missing."""
+
+
+def left_out(text: str) -> str:
+    """What stands in place of an observation that is left out; the observation itself if that is no longer."""
+    head = STEP.match(text)
+    prefix = head[0] if head else ""
+    short = f"{prefix}[left out: {len(text) - len(prefix)} characters]"
+    return short if len(short) < len(text) else text
+
 
 WEIGHTS: Mapping[str, float] = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3, "cost": 0.1}
 """The weights of the scores where a config names none."""

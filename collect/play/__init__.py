@@ -1,1 +1,0 @@
-"""Debugging by hand: what `gumshoe play` is made of."""
