@@ -159,6 +159,43 @@ def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("signature", "said"),
+    [
+        ("path: Unknown", "a type cannot be found: name 'Unknown' is not defined"),
+        ("path: Callable", "parameter 'path' has a type that JSON cannot carry"),
+        ("path: str = 3", "the default of 'path' is not of its type"),
+        ("path: str, workspace: Workspace", "the parameter 'workspace' must come first"),
+        ("*paths: str", "parameter 'paths' cannot be given by name"),
+    ],
+)
+def test_a_tool_that_no_model_can_call_is_one_line(examples: Path, signature: str, said: str) -> None:
+    module = "uncallable"
+    head = "from __future__ import annotations\nfrom collections.abc import Callable\nfrom gumshoe.tools import tool\n"
+    code = f'{head}from gumshoe.protocols import Workspace\n@tool\ndef wc({signature}) -> str:\n    """Counts."""\n'
+    (examples / f"{module}.py").write_text(code, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        make_tools([f"{module}:wc"])
+    assert f"tool wc: {said}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("name = 'wc'", "it needs a name, and a method run"),
+        ("name = 'wc'\n    def run(self, path: str) -> str: ...", "run must take the workspace first"),
+    ],
+)
+def test_a_tool_class_that_lacks_something_is_one_line(examples: Path, code: str, said: str) -> None:
+    module = "lacking"
+    (examples / f"{module}.py").write_text(
+        f"from gumshoe.tools.base import BaseTool\nclass Wc(BaseTool):\n    {code}\n", encoding="utf-8"
+    )
+    with pytest.raises(ConfigError, match=f"tool '{module}:Wc' cannot be made: .*{said}"):
+        make_tools([f"{module}:Wc"])
+
+
 @pytest.mark.parametrize("what", ["tool", "metric"])
 def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
     code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"

@@ -36,8 +36,13 @@ TEXT_LIMIT = 8000
 """Characters of an observation's text; what is longer loses its middle."""
 
 
-_known_signature = functools.lru_cache(maxsize=256)(read_signature)
-"""Reading the signatures of all tools takes longer than a reset, and each episode has tools of its own."""
+# Reading the signatures of all tools takes longer than a reset, and each episode has tools of its own.
+@functools.lru_cache(maxsize=256)
+def _read_run(function: Callable[..., Any], name: str, before: int) -> CallSignature:
+    """How a tool's `run` is called; `before` counts the parameters before the workspace. Raises TypeError."""
+    if list(inspect.signature(function).parameters)[before : before + 1] != ["workspace"]:
+        raise TypeError(f"tool {name}: run must take the workspace first, as run(self, workspace, ...)")
+    return read_signature(function, name, skip=before + 1)
 
 
 class ToolEvents(Protocol):
@@ -107,15 +112,19 @@ class BaseTool:
         self.events: ToolEvents = _NoEvents()
 
     def _read_signature(self) -> CallSignature:
+        if not self.name or not hasattr(self, "run"):
+            raise TypeError(f"tool {type(self).__name__}: it needs a name, and a method run(self, workspace, ...)")
         function = getattr(self.run, "__func__", None)
-        return (
-            _known_signature(function, self.name, skip=2) if function else read_signature(self.run, self.name, skip=1)
-        )
+        return _read_run(function, self.name, 1) if function else _read_run(self.run, self.name, 0)
 
     def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
         """Checks the arguments and runs the tool. Raises ToolFailure."""
-        result = self.run(workspace, **self.signature.bind(arguments))
-        return result if isinstance(result, Observation) else self.observe(result)
+        result: object = self.run(workspace, **self.signature.bind(arguments))
+        if isinstance(result, Observation):
+            return result
+        if not isinstance(result, str):
+            raise TypeError(f"tool {self.name} must return text or an Observation, not {type(result).__name__}")
+        return self.observe(result)
 
     def observe(self, text: str, data: Mapping[str, Any] | None = None, *, truncated: bool = False) -> Observation:
         """An observation of this tool."""
@@ -191,7 +200,10 @@ class FunctionTool(BaseTool):
         self.decision = decision
         self.instructions = instructions
         self.function = function
-        self._wants_workspace = next(iter(inspect.signature(function).parameters), None) == "workspace"
+        first, *others = [*inspect.signature(function).parameters, ""]
+        if "workspace" in others:
+            raise TypeError(f"tool {name}: the parameter 'workspace' must come first")
+        self._wants_workspace = first == "workspace"
         super().__init__()
 
     def copy(self) -> FunctionTool:
@@ -228,6 +240,8 @@ def tool(
         decision: what a turn that calls it is for.
         instructions: what a prompt should say about it beyond its description.
     """
+    if function is not None and not callable(function):
+        raise TypeError(f"@tool takes its settings by name, such as @tool(name={function!r})")
 
     def decorate(decorated: Callable[..., str | Observation]) -> FunctionTool:
         return FunctionTool(decorated, name or decorated.__name__, decision, instructions)

@@ -105,12 +105,13 @@ def load_path(path: str, what: str) -> Any:
         raise ConfigError(f"{what} {path!r} cannot be imported: {_raised(error, frames)}") from None
 
 
-def raised_in(function: Callable[..., Any], error: Exception) -> str:
-    """An exception of one's own function in a line: where in the function's file it came from, its type, its text."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    frames = list(extract_tb(error.__traceback__))
-    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename]
-    return _raised(error, own or frames)
+def raised_in(made: Callable[..., Any], error: Exception) -> str:
+    """An exception of one's own function or class in a line: where in its file it came from, its type, its text."""
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(made))
+    except TypeError:
+        file = None
+    return _raised(error, [frame for frame in extract_tb(error.__traceback__) if frame.filename == file])
 
 
 def _raised(error: Exception, frames: Sequence[FrameSummary]) -> str:
@@ -144,4 +145,4 @@ def _made(found: type, name: str, what: str) -> Any:
     except GumshoeError:
         raise
     except Exception as error:
-        raise ConfigError(f"{what} {name!r} cannot be made: {raised_in(found.__init__, error)}") from None
+        raise ConfigError(f"{what} {name!r} cannot be made: {raised_in(found, error)}") from None

@@ -16,7 +16,8 @@ from typing import Any, cast, get_type_hints
 
 from docstring_parser import DocstringStyle
 from docstring_parser import parse as parse_docstring
-from pydantic import JsonValue, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic import JsonValue, PydanticUserError, TypeAdapter, ValidationError, WithJsonSchema
+from pydantic_core import PydanticSerializationError
 
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean_json
@@ -137,7 +138,8 @@ def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) ->
         skip: leading parameters that the model does not give (`self`, `workspace`).
 
     Raises:
-        TypeError: there is no docstring, a parameter has no type, or is one that JSON cannot carry.
+        TypeError: there is no docstring, or a parameter has no type, one that is not known, or one that JSON cannot
+            carry.
     """
     docstring = inspect.getdoc(function)
     if not docstring:
@@ -145,7 +147,10 @@ def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) ->
     documentation = parse_docstring(docstring, style=DocstringStyle.GOOGLE)
     described = {item.arg_name: " ".join((item.description or "").split()) for item in documentation.params}
     text = [part for part in (documentation.short_description, documentation.long_description) if part]
-    hints = get_type_hints(function, include_extras=True)
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"tool {name}: a type cannot be found: {error}") from None
     parameters = list(inspect.signature(function).parameters.values())[skip:]
     arguments = tuple(_read_argument(name, parameter, hints, described) for parameter in parameters)
     return CallSignature(name, " ".join(" ".join(text).split()), arguments)
@@ -158,13 +163,22 @@ def _read_argument(
         raise TypeError(f"tool {tool}: parameter {parameter.name!r} needs a type")
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
         raise TypeError(f"tool {tool}: parameter {parameter.name!r} cannot be given by name")
-    adapter: TypeAdapter[Any] = TypeAdapter(hints[parameter.name])
-    schema = compact_schema(cast("dict[str, JsonValue]", adapter.json_schema()))
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(hints[parameter.name])
+        schema = compact_schema(cast("dict[str, JsonValue]", adapter.json_schema()))
+    except PydanticUserError:
+        raise TypeError(
+            f"tool {tool}: parameter {parameter.name!r} has a type that JSON cannot carry: take text, numbers, lists "
+            "or Pydantic models"
+        ) from None
     if described.get(parameter.name):
         schema["description"] = described[parameter.name]
     required = parameter.default is parameter.empty
     if not required and parameter.default not in (None, "", False, ()):
-        schema["default"] = adapter.dump_python(parameter.default, mode="json")
+        try:
+            schema["default"] = adapter.dump_python(parameter.default, mode="json", warnings="error")
+        except PydanticSerializationError:
+            raise TypeError(f"tool {tool}: the default of {parameter.name!r} is not of its type") from None
     return Argument(parameter.name, adapter, schema, required, None if required else parameter.default)
 
 
