@@ -23,6 +23,8 @@ function digest(): string {
 function plainScript(): Plugin {
   return {
     name: 'plain-script',
+    // Tests load this file, too, and build nothing.
+    apply: 'build',
     transformIndexHtml: {
       order: 'post',
       handler: (html) => html.replace(/<script type="module" crossorigin/, '<script defer').replace(/ crossorigin/g, ''),
