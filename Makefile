@@ -170,16 +170,16 @@ dist: $(STAMP)
 	$(BIN)/twine check --strict dist/*
 
 bench-env: $(STAMP)
-	$(BIN)/python -m benchmarks.environment.bench_env $(ARGS)
+	$(BIN)/python -m benchmarks.speed.env $(ARGS)
 
 bench-collect: $(STAMP)
-	$(BIN)/python -m benchmarks.bench_collect $(ARGS)
+	$(BIN)/python -m benchmarks.speed.collect $(ARGS)
 
 soak: $(STAMP)
 	$(BIN)/python -m benchmarks.soak.soak $(ARGS)
 
 bench-view: $(STAMP)
-	$(BIN)/python -m benchmarks.bench_view $(ARGS)
+	$(BIN)/python -m benchmarks.speed.view $(ARGS)
 
 viewer/node_modules: viewer/package-lock.json
 	cd viewer && npm ci --no-audit --no-fund
@@ -192,14 +192,14 @@ viewer-test: viewer/node_modules
 	cd viewer && npm run check && npm test
 
 bench-synth: $(STAMP)
-	$(BIN)/python -m benchmarks.bench_synth $(ARGS)
+	$(BIN)/python -m benchmarks.speed.synth $(ARGS)
 
 bench-packages: $(STAMP)
-	$(BIN)/python -m benchmarks.bench_packages $(ARGS)
+	$(BIN)/python -m benchmarks.speed.checkouts bugs $(ARGS)
 
 bench-train: $(STAMP) $(MODEL)
 	test -d $(VENV)/models/smollm2 || $(BIN)/gumshoe unpack $(MODEL) --chat-template hermes --out $(VENV)/models/smollm2
-	$(BIN)/python -m benchmarks.bench_train $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
+	$(BIN)/python -m benchmarks.speed.train $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
 
 image:
 	.ci/image.sh

@@ -1,6 +1,6 @@
 """Leaks put into the traces of a run, and how many of them the leak check finds.
 
-    python -m benchmarks.results.planted_leaks runs/eval/investigator/arms/teacher --count 100
+    python -m benchmarks.claims.planted_leaks runs/eval/investigator/arms/teacher --count 100
 
 Several run folders count as one.
 

@@ -4,7 +4,7 @@ Candidates are judged by `gumshoe synth`'s verifier, with each number of workers
 judged the plain way, which runs the whole suite for each candidate in a fresh container. Prints candidates and verified
 bugs per minute, and the goal with what was reached; with `--strict`, a missed goal gives exit code 1.
 
-    python -m benchmarks.bench_synth --workers 1 2 --json bench-synth.json
+    python -m benchmarks.speed.synth --workers 1 2 --json bench-synth.json
 """
 
 from __future__ import annotations

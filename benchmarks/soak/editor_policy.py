@@ -1,4 +1,4 @@
-"""The policy of `soak_trees.py`: it looks, debugs, makes one of several edits as its seed decides, and submits."""
+"""The policy of `trees.py`: it looks, debugs, makes one of several edits as its seed decides, and submits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environment.bench_bug import gold_edit
+from benchmarks.speed.bug import gold_edit
 from gumshoe.env.diff.parse import parse_patch
 from gumshoe.records import Completion, Message, Oracle, Task, ToolCall, ToolSchema
 

@@ -1,6 +1,6 @@
 """Whether rows whose images are on this machine work: proofs, both graders, and all tools of a session.
 
-    python -m benchmarks.environment.swebench_images rows.jsonl --repositories mirrors [--only ID ...] [--out DIR]
+    python -m benchmarks.claims.swebench_images rows.jsonl --repositories mirrors [--only ID ...] [--out DIR]
 
 For each row: `tasks check` in both regimes; our grader and the official harness on the gold patch, no patch, a broken
 patch and a part of the gold patch, with the tests that fail under each; and a session in which each tool is called on

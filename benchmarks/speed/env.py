@@ -5,8 +5,8 @@ call costs if each is an exec of its own, and a bare shell that stays open on an
 measured in alternation, so that whatever else the machine does affects both sides alike. The goals are printed with
 what was reached; with `--strict`, a missed goal gives exit code 1.
 
-    python -m benchmarks.environment.bench_env --repeats 50 --json bench-env.json
-    python -m benchmarks.environment.bench_env --set tasks/packages --bug synth/schema/condition-0123abcd
+    python -m benchmarks.speed.env --repeats 50 --json bench-env.json
+    python -m benchmarks.speed.env --set tasks/packages --bug synth/schema/condition-0123abcd
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import pexpect.fdpexpect
 from docker.errors import DockerException
 from rich.console import Console
 
-from benchmarks.environment.bench_bug import Bug, add_bug_options, find_bug
-from benchmarks.environment.env_report import BARE_BESIDE, VERDICT, goals, show
-from benchmarks.environment.image_tasks import image_figures, timed
+from benchmarks.speed.bug import Bug, add_bug_options, find_bug
+from benchmarks.speed.env_images import image_figures, timed
+from benchmarks.speed.env_report import BARE_BESIDE, VERDICT, goals, show
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.verifier import Verdict, VerifierAhead, verify

@@ -1,7 +1,7 @@
 """Trees over many tasks, collected by a process that is killed again and again, then trained on by a bare TRL script.
 
-    python -m benchmarks.soak.soak_trees --set FOLDER       16 casebook tasks and 4 from the set, width 4, five SIGKILLs
-    python -m benchmarks.soak.soak_trees --model MODEL      train this model instead of one with random weights
+    python -m benchmarks.soak.trees --set FOLDER       16 casebook tasks and 4 from the set, width 4, five SIGKILLs
+    python -m benchmarks.soak.trees --model MODEL      train this model instead of one with random weights
 
 The same trees are collected once more without a kill. Both must be equal: each tree complete, nothing duplicated, the
 same calls, answers and patches, values and advantages that follow from the verdicts. The figures go to
@@ -26,9 +26,9 @@ from typing import Any
 
 import yaml
 
-from benchmarks.environment.bench_bug import with_copy
+from benchmarks.soak.editor_policy import EDIT_TURN, edits_of
 from benchmarks.soak.leftovers import adopt_orphans, command, reap
-from benchmarks.soak.tree_policy import EDIT_TURN, edits_of
+from benchmarks.speed.bug import with_copy
 from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.store import read_failures, read_trajectories
@@ -118,7 +118,7 @@ def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:
         "agent": {"tools": ["eval", "view", "pdb", "rewrite", "submit"]},
         "policy": {
             "kind": "custom",
-            "path": "benchmarks.soak.tree_policy:Editor",
+            "path": "benchmarks.soak.editor_policy:Editor",
             "options": {"edits": str(folder / "edits.json")},
         },
         "branch": {"at": "edit", "width": WIDTH},

@@ -1,6 +1,6 @@
 """Whether forks of the test server get the same outcomes as fresh interpreters, on the packages of a harvest.
 
-    python -m benchmarks.environment.parity tasks/packages [--tasks 2] [--forks 3] [--fresh 2]
+    python -m benchmarks.claims.parity tasks/packages [--tasks 2] [--forks 3] [--fresh 2]
 
 For each package, the first tasks of its set are run whole in fresh interpreters and in forks, in one sandbox.
 Outcome, message and innermost frame of each test, and the exit code, have to be equal. Memory addresses do not count.

@@ -1,7 +1,7 @@
 """What `suspects` costs, measured against `eval` in the same session.
 
-    python -m benchmarks.environment.suspects_cost --source swebench path=rows.jsonl regime=debug [--only ID ...]
-    python -m benchmarks.environment.suspects_cost --source quixbugs path=QuixBugs --sandbox bubblewrap
+    python -m benchmarks.speed.suspects --source swebench path=rows.jsonl regime=debug [--only ID ...]
+    python -m benchmarks.speed.suspects --source quixbugs path=QuixBugs --sandbox bubblewrap
 
 For each task: `eval` and `suspects` once, so that the test server is running, then each `--repeats` times, alternating.
 The table has the best times in seconds and their ratio.

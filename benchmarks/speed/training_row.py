@@ -1,6 +1,6 @@
 """CPU seconds and seconds of one training row, forward and backward, by precision: what fine-tuning on a CPU costs.
 
-    python -m benchmarks.bench_row MODEL [--tokens 2290] [--trained 400] [--threads 1] [--only bfloat16]
+    python -m benchmarks.speed.training_row MODEL [--tokens 2290] [--trained 400] [--threads 1] [--only bfloat16]
 
 All weights train; the loss covers only the trained tokens, as TRL computes it. CPU seconds hold on a shared machine,
 seconds only on an idle one. The second of two rows counts: the first one is a warm-up.

@@ -1,4 +1,4 @@
-"""What `bench_env.py` found: the goals, and the table."""
+"""What `env.py` found: the goals, and the table."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def main() -> None:
     arguments = parser.parse_args()
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("bench_view needs Chromium: apt-get install chromium")
+        sys.exit("the viewer's benchmark needs Chromium: apt-get install chromium")
     print("| episodes | run, MB | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 2))
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, "--enable-precise-memory-info"])

@@ -1,6 +1,6 @@
 """Tokens per second of `gumshoe train` and of a bare TRL script, on the same rows and the same model, in one run.
 
-    python -m benchmarks.bench_train MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
+    python -m benchmarks.speed.train MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
 does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL

@@ -1,6 +1,6 @@
 """Wrong values in the findings of a run's reports, and how many of them `gumshoe probe` contradicts.
 
-    python -m benchmarks.results.planted_findings runs/eval/investigator/arms/teacher --count 100
+    python -m benchmarks.claims.planted_findings runs/eval/investigator/arms/teacher --count 100
 
 In reports of the run, drawn by the seed, each finding with a probe gets a different value: a number goes up by one,
 True becomes False, a word ends in a different letter; for a change, a different number of tests passes. Each report is

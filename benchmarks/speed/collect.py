@@ -1,8 +1,8 @@
 """How fast traces are collected and exported on this machine, and what they cost.
 
-    python -m benchmarks.bench_collect                       everything
-    python -m benchmarks.bench_collect --only overhead steps --json bench-collect.json
-    python -m benchmarks.bench_collect --rows 10000 --only export
+    python -m benchmarks.speed.collect                       everything
+    python -m benchmarks.speed.collect --only overhead steps --json bench-collect.json
+    python -m benchmarks.speed.collect --rows 10000 --only export
 
 The policies answer instantly, so that all measured time is ours or the sandbox's.
 

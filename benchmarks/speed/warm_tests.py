@@ -1,8 +1,8 @@
 """What the test server saves on real packages: one bug from each package of a harvested set, in a table.
 
-    python -m benchmarks.environment.bench_warm tasks/packages --json bench-warm.json
+    python -m benchmarks.speed.warm_tests tasks/packages --json bench-warm.json
 
-The figures are those of `bench_env.py`, each divided by its baseline of the same run: `eval` and the debugger up to its
+The figures are those of `env.py`, each divided by its baseline of the same run: `eval` and the debugger up to its
 first breakpoint by the bare test command, a quick `whatif` of 8 variants by a run of the failing tests alone.
 Snapshot and restore, with the debugger paused, are in milliseconds. The bugs are the first that `drawn_bugs.py` draws.
 """
@@ -17,9 +17,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.environment.bench_bug import Bug, as_bug, gold_edit
-from benchmarks.environment.bench_env import paused_env, snapshot_times, test_times
 from benchmarks.results.drawn_bugs import draw
+from benchmarks.speed.bug import Bug, as_bug, gold_edit
+from benchmarks.speed.env import paused_env, snapshot_times, test_times
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import GumshoeError
 

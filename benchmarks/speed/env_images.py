@@ -1,4 +1,4 @@
-"""What `bench_env.py` measures for a task that comes as an image: resets, restores, memory."""
+"""What `env.py` measures for a task that comes as an image: resets, restores, memory."""
 
 from __future__ import annotations
 
