@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.commands.collect import collect, run
+from gumshoe.collect.commands.collect import collect, run_collect
 from gumshoe.collect.config import BudgetConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.run.control import Control, Interrupted
@@ -199,7 +199,9 @@ def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: py
     def ended(made: CollectConfig) -> tuple[int, str]:
         file = tmp_path / "c.yaml"
         file.write_text(yaml.safe_dump(made.model_dump(mode="json")))
-        code = run(argparse.Namespace(config=file, param=[], verbose=0, step=False, fail_on_error=None, again=None))
+        code = run_collect(
+            argparse.Namespace(config=file, param=[], verbose=0, step=False, fail_on_error=None, again=None)
+        )
         return code, capsys.readouterr().out
 
     with provider(SUBMIT) as server:
