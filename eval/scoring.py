@@ -9,7 +9,7 @@ from gumshoe.config import config_hash
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Measured, Result, Summary
+from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.score.measures import (
     OUTCOMES,
     SPENT_TIME,
@@ -214,15 +214,12 @@ def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, A
     return {
         name: {
             group: {what: value.model_dump(mode="json") for what, value in of_group.items()}
-            for group, of_group in seconds_per_resolved(config, results).items()
+            for group, of_group in per_resolved(
+                results, SPENT_TIME, seed=config.seed, resamples=config.resamples
+            ).items()
         }
         for name, results in by_arm.items()
     }
-
-
-def seconds_per_resolved(config: EvalConfig, results: Sequence[Result]) -> dict[str, dict[str, Measured]]:
-    """Seconds for one resolved task, by group and who spent them."""
-    return per_resolved(results, SPENT_TIME, seed=config.seed, resamples=config.resamples)
 
 
 def _arm(

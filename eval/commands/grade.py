@@ -26,7 +26,7 @@ PREDS contains one JSON object per line: instance_id, model_name_or_path, model_
 extra `swebench`, and pulls missing images in its own way; --ours pulls them as -p says. Exit code 1: an
 instance could not be graded.
 """
-ORDER = ("resolved", "unresolved", "empty", "error")
+ORDER = ("resolved", "unresolved", "withheld", "empty", "error")
 
 
 def configure_grade(parser: argparse.ArgumentParser) -> None:

@@ -1,1 +1,5 @@
-"""The sandboxed tools on a repository, for any agent that speaks the Model Context Protocol."""
+"""The sandboxed tools on a repository, for any agent that speaks the Model Context Protocol.
+
+`tool_session` is what one client has: a sandbox whose files follow the folder's, and an investigation beside it.
+`server` speaks the protocol, over standard input and output or over HTTP.
+"""

@@ -1,4 +1,17 @@
-"""Gumshoe: collect debugging traces, train an info-seeking model on them, measure how much it helps."""
+"""Gumshoe: collect debugging traces, train an info-seeking model on them, measure how much it helps.
+
+What all folders share, and the command line. The folders themselves are linked here.
+
+| part | holds |
+|---|---|
+| `records` | what is stored, sent and compared; frozen, without behavior |
+| `protocols` | what the folders expect of each other: tools, workspaces, sandboxes, policies, scorers |
+| `errors` | every error that is raised on purpose |
+| `config`, `plugins` | YAML with overrides, checked; tools, sources, policies and metrics of others |
+| `storage`, `cache`, `locks` | files that survive a killed process; results kept by key; one process at a time |
+| `text`, `console`, `standard_streams` | text from outside, made safe; what is printed |
+| `cli`, `commands` | the `gumshoe` command |
+"""
 
 __version__ = "0.1.0"
 __all__ = ["__version__"]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import openai
 import pytest
@@ -22,7 +21,7 @@ from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.backends import check_model_folder, lay_out_for_transformers
-from gumshoe.records import Completion, Message, ToolCall, ToolSchema
+from gumshoe.records import Completion, Message, ToolSchema
 
 TOOLS = json.loads((Path(__file__).parents[1] / "support" / "eval" / "micro_tools.json").read_text())
 VIEW = ToolSchema(**TOOLS[0]["function"])
@@ -74,49 +73,6 @@ def test_a_call_that_the_length_limit_cuts_off_comes_back_as_data(served: ModelS
     completion = completed(config, [Message(role="user", content="good")])
     assert completion.finish_reason == "length"
     assert completion.tool_calls[0].parse_error is not None
-
-
-def test_the_served_prompt_has_the_tokens_of_the_training_rendering(served: ModelServer, micro_model: Path) -> None:
-    """Tools, past calls with their text, tool answers: as the training path renders them, counted over the wire."""
-    from transformers import AutoTokenizer
-
-    messages = [
-        Message(role="system", content="You look."),
-        Message(role="user", content="good"),
-        Message(
-            role="assistant",
-            content="[seek 0.9] I look",
-            tool_calls=(
-                ToolCall(id="1", name="view", arguments={"path": "é.py", "start": 3, "deep": {"b": [1], "a": None}}),
-            ),
-        ),
-        Message(role="tool", content="[step 0] 1 x = 'ü'", tool_call_id="1", name="view"),
-        Message(role="assistant", content="", tool_calls=(ToolCall(id="2", name="view", arguments={}),) * 2),
-        Message(role="tool", content="[step 1] error", tool_call_id="2", name="view"),
-        Message(role="tool", content="[step 1] error", tool_call_id="2", name="view"),
-    ]
-    counted = ask(served, messages).usage.prompt_tokens
-    tokenizer: Any = AutoTokenizer.from_pretrained(micro_model)
-    rendered = tokenizer.apply_chat_template(
-        [message.as_openai(arguments_as_text=False) for message in messages],
-        tools=[VIEW.as_openai()],
-        add_generation_prompt=True,
-        return_dict=True,
-    )
-    assert counted == len(rendered["input_ids"])
-
-
-def test_native_history_would_lose_text_on_this_server(served: ModelServer) -> None:
-    """The reason for the `template` syntax; should this fail, the server has learnt to keep it."""
-    messages = [
-        Message(role="user", content="good"),
-        Message(role="assistant", content="a long text" * 9, tool_calls=(ToolCall(id="1", name="view"),)),
-        Message(role="tool", content="x", tool_call_id="1", name="view"),
-    ]
-    as_text = ask(served, messages).usage.prompt_tokens
-    config = OpenAIConfig(model=served.model, base_url=served.base_url, temperature=0.0, max_tokens=2)
-    native = completed(config, messages)
-    assert native.usage.prompt_tokens < as_text
 
 
 def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
