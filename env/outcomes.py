@@ -14,7 +14,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from posixpath import basename
 
 from gumshoe.protocols import Sandbox
@@ -50,7 +50,9 @@ SYMPY_WORDS = {
     "s": "skipped",
     "w": "skipped",
 }
-SYMPY_RULE = re.compile(r"^_{2,} (?P<path>\S+?\.py)(?::(?P<name>\w+))? _{2,}$")
+SYMPY_RULE = re.compile(r"^_{70,}$")
+SYMPY_TITLE = re.compile(r"^_* (?P<path>\S+?\.py)(?::(?P<name>\w+))? _*$")
+"""Follows a rule; there is no room for underscores beside a long name."""
 SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
 TOTAL = re.compile(r"^Ran \d+ tests? in ")
 """What unittest prints when all tests are over."""
@@ -130,12 +132,12 @@ def parse_sympy(output: str) -> tuple[TestOutcome, ...]:
 
 def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Each failed test, or file that could not be imported, with its traceback."""
-    for start, line in enumerate(lines):
-        rule = SYMPY_RULE.match(line)
-        if rule:
-            rest = lines[start + 1 :]
+    for start, (line, following) in enumerate(pairwise(lines)):
+        title = SYMPY_TITLE.match(following) if SYMPY_RULE.match(line) else None
+        if title:
+            rest = lines[start + 2 :]
             end = next((number for number, each in enumerate(rest) if SYMPY_END.match(each)), len(rest))
-            yield "::".join(filter(None, rule.groups())), "\n".join(rest[:end]).strip()
+            yield "::".join(filter(None, title.groups())), "\n".join(rest[:end]).strip()
 
 
 def _verdicts(lines: Sequence[str], *, is_over: bool) -> Iterator[tuple[str, str]]:

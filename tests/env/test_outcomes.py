@@ -127,16 +127,19 @@ def test_sympys_runner() -> None:
 
 
 def test_sympys_failures_have_their_tracebacks() -> None:
+    long = "test_" + "long_" * 12
     text = (
-        f"sympy/core/tests/test_x.py[2] \ntest_a F\ntest_b E    [FAIL]\nsympy/y.py[?]   Failed to import   [FAIL]\n\n"
+        f"sympy/core/tests/test_x.py[3] \ntest_a F\ntest_b E\n{long} F    [FAIL]\nsympy/y.py[?]   Failed to import   [FAIL]\n\n"
         f"{'_' * 80}\n{'_' * 30} sympy/y.py {'_' * 30}\nImportError: no\n\n"
         f"{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_b {'_' * 19}\n"
         'Traceback (most recent call last):\n  File "/w/sympy/core/tests/test_x.py", line 4, in test_b\n    raise Bad\n'
-        f"Bad\n\n{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_a {'_' * 19}\nAssertionError\n\n"
+        f"Bad\n\n{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_a {'_' * 19}\nAssertionError\n"
+        f"{'_' * 80}\n sympy/core/tests/test_x.py:{long} \nAssertionError: long\n\n"
         "====== tests finished: 0 passed, 1 failed, 1 exceptions, in 0.56 seconds =======\nDO *NOT* COMMIT!\n"
     )
     found = {one.id: (one.outcome, one.message.splitlines()[-1]) for one in parse_sympy(text)}
     assert found == {
+        f"sympy/core/tests/test_x.py::{long}": ("failed", "AssertionError: long"),
         "sympy/core/tests/test_x.py::test_a": ("failed", "AssertionError"),
         "sympy/core/tests/test_x.py::test_b": ("error", "Bad"),
         "sympy/y.py": ("error", "ImportError: no"),

@@ -143,7 +143,7 @@ def test_changes_reach_code_that_pytest_itself_imports(open_bench: Open, shop: P
     (shop / "test_shop.py").write_text("import iniconfig\n\ndef test_two():\n    assert iniconfig.doubled(3) == 6\n")
     bench = open_bench(tools=TOOLS)
     bench.call("eval")
-    change = {"path": "iniconfig/__init__.py", "line": len(source.splitlines()), "do": "return 2 * number"}
+    change: Any = {"path": "iniconfig/__init__.py", "line": len(source.splitlines()), "do": "return 2 * number"}
     found: Any = bench.call("whatif", variants=[change], quick=quick).data["variants"]
     assert [(each["hits"], each["whole"], each["passes"]) for each in found] == [(1, True, ["test_shop.py::test_two"])]
 
