@@ -24,7 +24,7 @@ from gumshoe.locks import in_turn
 from gumshoe.storage import cache_folder, new_folder
 from gumshoe.train.config import RowsConfig, TrainConfig, TrainerConfig
 from gumshoe.train.rows.dataset import conversations
-from gumshoe.train.rows.render import Renderer
+from gumshoe.train.rows.render import Renderer, without_empty_calls
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -53,7 +53,9 @@ __all__ = [
 
 _BUNDLED = Path(__file__).parent / "templates"
 _COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
-_HINT = "give one that has them, such as chat_template: hermes"
+_DATE = re.compile(r"strftime_now\([^()]*\)")
+_SAME_DATE = "'26 Jul 2024'"
+"""What stands for the date, as Llama's own template has it where no clock is at hand."""
 _MAGIC = b"GGUF"
 
 
@@ -260,29 +262,42 @@ def read_template(name: str) -> str:
 
 
 def check_tools(tokenizer: PreTrainedTokenizerBase, template: str) -> None:
-    """Raises ConfigError unless `template` renders the schemas of tools, calls and their answers."""
+    """Raises ConfigError unless `template` renders the schemas of tools, calls, the text beside them, and answers."""
     from jinja2 import TemplateError
     from trl.chat_template_utils import supports_tool_calling
 
-    name = "schema_of_a_tool"
+    name, text = "schema_of_a_tool", "text_beside_a_call"
     schema = {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
+    call = {"type": "function", "function": {"name": name, "arguments": {}}}
+    asked = {"role": "user", "content": ""}
+    said = {"role": "assistant", "content": text, "tool_calls": [call]}
     own, tokenizer.chat_template = tokenizer.chat_template, template
+    keeps_text = True
     try:
-        rendered = tokenizer.apply_chat_template([{"role": "user", "content": ""}], tools=[schema], tokenize=False)
+        rendered = tokenizer.apply_chat_template([asked], tools=[schema], tokenize=False)
         able = name in str(rendered) and supports_tool_calling(tokenizer)
+        with contextlib.suppress(TypeError):  # Some take the arguments of a call as text alone.
+            keeps_text = text in str(tokenizer.apply_chat_template([asked, said], tokenize=False))
     except TemplateError as error:
         raise ConfigError(f"the chat template of {tokenizer.name_or_path} is wrong: {error}") from None
     finally:
         tokenizer.chat_template = own
-    if not able:
-        raise ConfigError(f"the chat template of {tokenizer.name_or_path} leaves out tools or their calls: {_HINT}")
+    if not (able and keeps_text):
+        what = "the text beside a call" if able else "tools or their calls"
+        raise ConfigError(f"the chat template of {tokenizer.name_or_path} leaves out {what}: {_hint(template)}")
+
+
+def _hint(template: str | None) -> str:
+    """Which template to take instead of one that cannot be used."""
+    name = "llama3" if template is not None and "<|start_header_id|>" in template else "hermes"
+    return f"give one that has them, such as chat_template: {name}"
 
 
 def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
     """The tokenizer's template with marks around what the assistant writes.
 
     TRL knows marked versions of the common templates; one that drops earlier reasoning is changed to keep it, since
-    a conversation must not render differently when it grows.
+    a conversation must not render differently when it grows. Nor may it on another day: a date is always the same.
 
     Raises:
         ConfigError: the tokenizer has no template, or one that is not marked and that TRL does not know.
@@ -291,18 +306,18 @@ def training_template(tokenizer: PreTrainedTokenizerBase) -> str:
 
     template = tokenizer.chat_template
     if not isinstance(template, str):
-        raise ConfigError(f"the tokenizer {tokenizer.name_or_path} has no chat template: {_HINT}")
+        raise ConfigError(f"the tokenizer {tokenizer.name_or_path} has no chat template: {_hint(None)}")
     try:
         patched = get_training_chat_template(tokenizer)
     except ValueError as error:
-        if has_generation_markers(template):
-            return template
-        raise ConfigError(
-            f"the chat template of {tokenizer.name_or_path} does not mark what the assistant writes, and TRL knows no "
-            f"marked version of it: put {{% generation %}} ... {{% endgeneration %}} around it, or set "
-            f"chat_template: hermes ({error})"
-        ) from None
-    return patched or template
+        if not has_generation_markers(template):
+            raise ConfigError(
+                f"the chat template of {tokenizer.name_or_path} does not mark what the assistant writes, and TRL knows "
+                f"no marked version of it: put {{% generation %}} ... {{% endgeneration %}} around it, or "
+                f"{_hint(template)} ({error})"
+            ) from None
+        patched = None
+    return _DATE.sub(_SAME_DATE, patched or template)
 
 
 def served_template(marked: str) -> str:
@@ -335,12 +350,12 @@ def template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Seq
 
 def _same(tokenizer: PreTrainedTokenizerBase, one: str, other: str, row: Mapping[str, Any]) -> bool:
     """Whether both templates render the conversation alike, whole and up to each point where the model is asked."""
-    messages: list[dict[str, str]] = row["messages"]
+    messages: list[dict[str, Any]] = row["messages"]
     cuts = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
 
     def rendered(template: str, end: int, ask: bool) -> object:
         return tokenizer.apply_chat_template(
-            messages[:end],
+            [without_empty_calls(message) for message in messages[:end]],
             tools=row.get("tools") or None,
             chat_template=template,
             add_generation_prompt=ask,

@@ -27,6 +27,9 @@ MISTRAL = (
 )
 VOCABULARIES = {
     "llama3": ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|end_of_text|>"],
+    "llama3 with tools": [
+        *("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>")
+    ],
     "mistral": [*("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "<unk>")],
     "gemma": ["<bos>", "<end_of_turn>", "<start_of_turn>", "<eos>", "<pad>"],
 }
@@ -47,7 +50,7 @@ def make_tokenizer(special: Sequence[str], template: str) -> Any:
     )
 
 
-@pytest.fixture(params=["chatml", "hermes", "llama3", "mistral", "gemma", "smollm2"])
+@pytest.fixture(params=["chatml", "hermes", "llama3", "llama3 with tools", "mistral", "gemma", "smollm2"])
 def tokenizer(request: pytest.FixtureRequest, start: Path) -> Any:
     import trl.chat_template_utils as known
 
@@ -64,7 +67,10 @@ def tokenizer(request: pytest.FixtureRequest, start: Path) -> Any:
         made = AutoTokenizer.from_pretrained(str(SMOLLM2.parent), gguf_file=SMOLLM2.name)
         made.chat_template = read_template("hermes")
         return made
-    template = MISTRAL if request.param == "mistral" else getattr(known, f"{request.param}_training_chat_template")
+    if request.param == "llama3 with tools":
+        template = read_template("llama3")
+    else:
+        template = MISTRAL if request.param == "mistral" else getattr(known, f"{request.param}_training_chat_template")
     return make_tokenizer(VOCABULARIES[request.param], template)
 
 

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.train.model import load_tokenizer, served_template, training_template
-from gumshoe.train.rows.render import UNTRAINED, Renderer, spans, turn_starts
+from gumshoe.tools.calls.parsing import split_text_calls
+from gumshoe.train.model import (
+    check_tools,
+    load_tokenizer,
+    read_template,
+    served_template,
+    template_to_serve,
+    training_template,
+)
+from gumshoe.train.rows.render import UNTRAINED, Renderer, encode_chat, spans, turn_starts
 from support.train.training_rows import TOOLS, conversation, row
 
 
@@ -123,3 +131,53 @@ def test_what_the_template_cannot_render_is_refused(renderer: Renderer) -> None:
     messages = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y", "tool_calls": [3]}]
     with pytest.raises(DatasetError, match="a row cannot be rendered"):
         renderer({"messages": messages})
+
+
+LLAMA = ("llama3_1", "llama3_2")
+
+
+@pytest.mark.parametrize("name", LLAMA)
+def test_llamas_own_template_is_refused_and_another_one_named(name: str, start: Path) -> None:
+    """It leaves out the text beside a call, refuses two calls in a turn, and says which day it is."""
+    tokenizer = with_template_of_trl(start, name)
+    with pytest.raises(ConfigError, match=r"leaves out the text beside a call: .*chat_template: llama3"):
+        check_tools(tokenizer, tokenizer.chat_template)
+    with pytest.raises(ConfigError, match=r"does not mark .*chat_template: llama3"):
+        training_template(tokenizer)
+
+
+def test_a_row_is_rendered_as_llamas_models_write_it(start: Path) -> None:
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = read_template("llama3")
+    check_tools(tokenizer, tokenizer.chat_template)
+    renderer = Renderer(tokenizer, training_template(tokenizer))
+    table = [{"tool_calls": None, **message} for message in conversation(3)[:4]]
+    done = renderer({"messages": table, "tools": TOOLS})
+    trained = [tokenizer.decode(tokens) for kind, tokens in spans(done) if kind == "trained"]
+    assert trained == ['[seek 0.3] What fails?\n{"name": "eval", "parameters": {}}<|eot_id|>']
+    text = tokenizer.decode(done.input_ids)
+    assert "<|start_header_id|>ipython<|end_header_id|>\n\n[step 0] 1 failed\nshop/part3.py:31 in total" in text
+    said, calls = split_text_calls(trained[0].removesuffix("<|eot_id|>"), prefix="c", offered={"eval"})
+    assert (said, [each.name for each in calls]) == ("[seek 0.3] What fails?", ["eval"])
+    table[2]["tool_calls"] *= 2
+    with pytest.raises(DatasetError, match="Llama's models make one call a turn, and a turn has 2"):
+        renderer({"messages": table, "tools": TOOLS})
+
+
+@pytest.mark.parametrize("name", LLAMA)
+def test_a_table_of_rows_has_null_where_a_message_has_no_calls(name: str, start: Path) -> None:
+    tokenizer = with_template_of_trl(start, name)
+    table = [{"tool_calls": None, **message} for message in conversation(1)]
+    rendered = encode_chat(tokenizer, tokenizer.chat_template, table, TOOLS)
+    assert rendered["input_ids"] == encode_chat(tokenizer, tokenizer.chat_template, conversation(1), TOOLS)["input_ids"]
+
+
+def test_a_row_is_the_same_on_another_day(start: Path) -> None:
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = (
+        "{{ strftime_now('%d %b %Y') }}{% for m in messages %}{% if m.role == 'assistant' %}"
+        "{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}{% endfor %}"
+    )
+    marked = training_template(tokenizer)
+    assert tokenizer.decode(Renderer(tokenizer, marked)(row(0)).input_ids).startswith("26 Jul 2024")
+    assert "strftime_now" not in template_to_serve(tokenizer, marked, [row(0)])

@@ -30,6 +30,7 @@ __all__ = [
     "encode_chat",
     "spans",
     "turn_starts",
+    "without_empty_calls",
 ]
 
 UNTRAINED = -100
@@ -267,8 +268,19 @@ def encode_chat(
     `options` are those of `apply_chat_template`, and so is what is returned.
     """
     return tokenizer.apply_chat_template(
-        escape_chat(messages), tools=escape_json(tools) or None, chat_template=template, return_dict=True, **options
+        [without_empty_calls(message) for message in escape_chat(messages)],
+        tools=escape_json(tools) or None,
+        chat_template=template,
+        return_dict=True,
+        **options,
     )
+
+
+def without_empty_calls(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message as templates take it that ask only whether there is a list of calls: a table of rows has it in every
+    message, with null where there is none.
+    """
+    return {key: value for key, value in message.items() if key != "tool_calls" or value}
 
 
 def control_tokens(tokenizer: PreTrainedTokenizerBase) -> dict[int, str]:
