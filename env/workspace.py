@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.ignore import Patterns
+from gumshoe.env.git import Patterns
 from gumshoe.env.outcomes import behind_tox, parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox

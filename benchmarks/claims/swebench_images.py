@@ -24,7 +24,7 @@ from rich.table import Table
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch, parse_patch
-from gumshoe.env.host_git import Repositories
+from gumshoe.env.git import Repositories
 from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.verifier import grade_all

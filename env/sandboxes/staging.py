@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
-from gumshoe.env.git_future import remove_future
+from gumshoe.env.git import remove_future
 from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks.projects import CACHES

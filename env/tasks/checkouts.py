@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.env.diff import make_patch, parse_patch
-from gumshoe.env.host_git import run_git
+from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import PYTEST, workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, named, refuse
 from gumshoe.errors import TaskError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from gumshoe.env.ignore import Patterns
+from gumshoe.env.git import Patterns
 from gumshoe.env.inside.programs.project import FOREIGN
 from gumshoe.env.tasks.projects import PYTEST, digest_of
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse

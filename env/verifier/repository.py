@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
-from gumshoe.env.ignore import Patterns
+from gumshoe.env.git import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.env.diff import drop_files, parse_patch
-from gumshoe.env.ignore import Patterns
+from gumshoe.env.git import Patterns
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle

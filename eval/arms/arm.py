@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.factories import InProcess, MakeFactory
-from gumshoe.env.host_git import Repositories
+from gumshoe.env.git import Repositories
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.score.ranking import Ranked

@@ -11,7 +11,7 @@ from gumshoe.collect.packs import clean_path
 from gumshoe.collect.run.control import Control, run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.host_git import Repositories
+from gumshoe.env.git import Repositories
 from gumshoe.env.sandboxes.open import choose, open_sandbox
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.protocols import Sandbox

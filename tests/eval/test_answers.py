@@ -11,7 +11,7 @@ import pytest
 from gumshoe.collect.config import TasksConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.host_git import Repositories
+from gumshoe.env.git import Repositories
 from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks

@@ -20,7 +20,7 @@ import pathspec
 from gumshoe.env.bugs.candidates import CodePosition
 from gumshoe.env.bugs.packages.sources import unpack
 from gumshoe.env.diff import GitBlob, gold_lines, make_patch, parse_patch
-from gumshoe.env.host_git import run_git
+from gumshoe.env.git import run_git
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
 from gumshoe.tools.code.functions import MODULE, enclosing, spans

@@ -22,7 +22,7 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.lock import interpreters
 from gumshoe.env.bugs.packages.sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.stages import StageCache, key_of
-from gumshoe.env.host_git import run_git
+from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import LEFT_OUT, digest_of
 from gumshoe.errors import ConfigError, TaskError
 

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from gumshoe.env import SandboxConfig, Workspace
-from gumshoe.env.ignore import Patterns
+from gumshoe.env.git import Patterns
 from gumshoe.env.sandboxes.channel import package_files
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
