@@ -16,8 +16,7 @@ from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.env.sandboxes.link import Link, WardenConnection
-from gumshoe.env.sandboxes.pool import SandboxPool
-from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
+from gumshoe.env.sandboxes.pool import PreparedSandboxes, SandboxPool, closed_later
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxClosed, SandboxError, TaskError

@@ -1,26 +1,32 @@
-"""Warm sandboxes: started ahead, and reused once they are shown to be in their initial state.
+"""Sandboxes that are started ahead: a pool of blank ones that are reused, and prepared ones that are used once.
 
-A sandbox comes back to the pool when it is closed. In the background its programs are killed, its folders emptied, and
-its whole state compared with the state at its start (see `gumshoe.env.inside.warden.state`). If anything differs, or
-anything fails, it is thrown away and a fresh one is started in its place.
+`SandboxPool` is for tasks that come as a folder and need no setup: nothing but the scratch folders can be written in
+their sandboxes. A sandbox comes back to the pool when it is closed. In the background its programs are killed, its
+folders emptied, and its whole state compared with the state at its start (see `gumshoe.env.inside.warden.state`). If
+anything differs, or anything fails, it is thrown away and a fresh one is started in its place.
 
-Only tasks that come as a folder and need no setup go through a pool: nothing but the scratch folders can be written in
-their sandboxes. For the others see `prepared`; the local sandbox is never warm.
+`PreparedSandboxes` is for tasks that come as an image or have setup commands, which can change all of their sandbox.
+Each one is used once, the next one is prepared in the background while an episode runs, and nobody waits until the last
+one is removed. Preparing is worth it only for tasks that are played again and again, so it begins with the second
+episode of a task.
+
+The local sandbox is never started ahead.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, BorrowedLink, Link
-from gumshoe.errors import SandboxClosed, SandboxError
+from gumshoe.env.sandboxes.link import RPC_GRACE_S, BorrowedLink, Link, WardenConnection
+from gumshoe.errors import GumshoeError, SandboxClosed, SandboxError
 
-__all__ = ["Lease", "SandboxPool", "WarmLink"]
+__all__ = ["Lease", "PreparedSandboxes", "SandboxPool", "WarmLink", "closed_later"]
 
 DEVICES = "/dev"
 SETTLE_S = 1.0
@@ -233,3 +239,109 @@ class SandboxPool:
                 self._cleaned.notify_all()
             if not wanted:
                 warm.link.close()
+
+
+AT_ONCE = 2
+"""How many sandboxes are prepared, and how many are closed, at the same time."""
+
+
+def closed_later(link: WardenConnection, closers: ThreadPoolExecutor) -> BorrowedLink:
+    """A connection that is closed in the background; the interpreter does not exit before that."""
+
+    def give_back() -> None:
+        try:
+            closers.submit(link.close)
+        except RuntimeError:  # The thread pool is closed, or the interpreter is shutting down.
+            link.close()
+
+    return BorrowedLink(link, give_back)
+
+
+class PreparedSandboxes:
+    """Keeps the next sandbox of each task that is played repeatedly.
+
+    Attributes:
+        closers: the threads for `closed_later`.
+
+    Args:
+        limit: how many wait at most; the one that was ordered first makes room.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._taken: Counter[str] = Counter()
+        self._coming: OrderedDict[str, Future[WardenSandbox]] = OrderedDict()
+        self._workers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="gumshoe-prepared")
+        self.closers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="gumshoe-closing")
+        self._closed = False
+
+    def take(self, key: str, make: Callable[[], WardenSandbox]) -> WardenSandbox:
+        """A sandbox for one use: the one that was prepared, else a new one. Raises what `make` raises.
+
+        Args:
+            key: what decides what is in the sandbox.
+            make: starts one.
+        """
+        with self._lock:
+            self._taken[key] += 1
+            coming = self._coming.pop(key, None)
+        sandbox = (coming and _usable(coming)) or make()
+        self._order(key, make)
+        return sandbox
+
+    def fill(self) -> None:
+        """Waits until those that were ordered are there, or have failed."""
+        with self._lock:
+            coming = list(self._coming.values())
+        for each in coming:
+            each.exception()
+
+    @property
+    def waiting(self) -> int:
+        """How many wait to be taken, including those that are being prepared."""
+        return len(self._coming)
+
+    def close(self) -> None:
+        """Closes those that wait. Idempotent."""
+        with self._lock:
+            self._closed = True
+            coming, self._coming = self._coming, OrderedDict()
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        for each in coming.values():
+            _discard(each)
+        self.closers.shutdown(wait=True)
+
+    def _order(self, key: str, make: Callable[[], WardenSandbox]) -> None:
+        """Has the next one prepared where the task was played before."""
+        surplus: list[Future[WardenSandbox]] = []
+        with self._lock:
+            if self._closed or self._taken[key] < 2 or key in self._coming:
+                return
+            try:
+                self._coming[key] = self._workers.submit(make)
+            except RuntimeError:  # The interpreter ends.
+                return
+            while len(self._coming) > self._limit:
+                surplus.append(self._coming.popitem(last=False)[1])
+        for each in surplus:
+            each.add_done_callback(_discard)
+
+
+def _usable(coming: Future[WardenSandbox]) -> WardenSandbox | None:
+    """The sandbox, once it is there; None where it could not be made, or is broken by now."""
+    try:
+        sandbox = coming.result()
+    except (GumshoeError, OSError):
+        return None
+    try:
+        sandbox.real_path(".")
+    except (GumshoeError, OSError):
+        sandbox.close()
+        return None
+    return sandbox
+
+
+def _discard(coming: Future[WardenSandbox]) -> None:
+    if not coming.cancelled() and coming.exception() is None:
+        coming.result().close()

@@ -19,8 +19,7 @@ from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.sandboxes.pool import SandboxPool
-from gumshoe.env.sandboxes.prepared import PreparedSandboxes, closed_later
+from gumshoe.env.sandboxes.pool import PreparedSandboxes, SandboxPool, closed_later
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.records import Task, ToolCall
 from support.sandboxes.sandbox_backends import ISOLATED, LOCAL
