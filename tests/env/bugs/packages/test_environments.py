@@ -26,8 +26,8 @@ from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
-from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
+from gumshoe.env.sandboxes.staging import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import compile_tests
