@@ -10,10 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.tasks.aider import load_aider
 from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
-from gumshoe.env.tasks.folders import load_local, load_nightmare
+from gumshoe.env.tasks.folders import load_aider, load_local, load_nightmare
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.tasks.r2egym import grading_r2egym, load_r2egym
 from gumshoe.env.tasks.swebench import grading_swebench, load_swebench
