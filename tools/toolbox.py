@@ -14,7 +14,7 @@ from gumshoe.protocols import Tool, Workspace
 from gumshoe.records import Decision, Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
 from gumshoe.text import clean, clean_json, cut
 from gumshoe.tools.base import TEXT_LIMIT, BaseTool, FunctionTool
-from gumshoe.tools.mcp.server import ToolServer, is_tool_server
+from gumshoe.tools.mcp import ToolServer, is_tool_server
 
 __all__ = [
     "BUILTIN",
@@ -36,7 +36,7 @@ BUILTIN: dict[str, str] = {
     "suspects": "gumshoe.tools.suspects:Suspects",
     "trace": "gumshoe.tools.trace:TraceFunction",
     "whatif": "gumshoe.tools.whatif:WhatIf",
-    "vary": "gumshoe.tools.vary:Vary",
+    "vary": "gumshoe.tools.whatif:Vary",
     "probe": "gumshoe.tools.probe:ProbeTool",
     "pdb": "gumshoe.tools.pdb:Debug",
     "rewrite": "gumshoe.tools.files:Rewrite",

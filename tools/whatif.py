@@ -1,20 +1,43 @@
-"""`whatif`: change a line in memory, run the tests, and see which ones change their outcome.
+"""`whatif` and `vary`: change lines in memory, run the tests, and see which ones change their outcome.
 
-Predicate switching and value replacement, see `env/inside/runs/change.py`. Nothing in the workspace changes.
+`whatif` makes the changes that the agent names (predicate switching and value replacement, see
+`env/inside/runs/change.py`). `vary` makes the usual small ones at some lines or in the suspects, and shows which of
+them let failing tests pass: mutation-based fault localization as a tool (S. Moon et al., Ask the Mutants, ICST 2014).
+Nothing in the workspace changes.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import JsonValue
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, LineChange, Observation, TestRun
+from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
-from gumshoe.tools.runs.forked_runs import KnownRun, run_forked
+from gumshoe.tools.code.small_changes import WhatifChange, changes_at
+from gumshoe.tools.code.source import read_source
+from gumshoe.tools.code.statements import statements_in
+from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, ForkedRuns, KnownRun, run_forked
+from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["MOST_VARIANTS", "SHOW_CHANGES", "Experiment", "WhatIf"]
+__all__ = [
+    "MOST_CHANGES",
+    "MOST_SUSPECTS",
+    "MOST_VARIANTS",
+    "SHOW_CHANGES",
+    "Experiment",
+    "Vary",
+    "WhatIf",
+    "helpful",
+    "stop_command",
+]
 
 SHOW_CHANGES = ("whatif", "vary")
 """The tools whose data has the results of changes, under `variants`."""
@@ -85,3 +108,188 @@ class WhatIf(Experiment):
         lines = [f"unchanged: {runs.describe()}"]
         lines += [f"{number} {change.describe()}" for number, change in enumerate(runs.changes, start=1)]
         return self.observe("\n".join(lines), runs.as_data())
+
+
+MOST_CHANGES = 64
+"""Changes at one place."""
+MOST_SECONDS = 15.0
+"""After so long, no more changes are tried at a place."""
+MOST_SUSPECTS = 5
+SUSPECTS_SECONDS = 30.0
+"""After so long, no further suspect is tried."""
+_SHOWN = 3
+"""Helpful changes that are shown, best first."""
+_HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
+"""What changes may do for failing tests, best first."""
+
+
+class Vary(Experiment):
+    """Tries changes in batches, the likeliest first, until one makes all failing tests pass and breaks none."""
+
+    name = "vary"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._edited = 0
+
+    def run(
+        self, workspace: Workspace, path: str | None = None, start: int | None = None, end: int | None = None
+    ) -> Observation:
+        """Try small changes in memory, one at a time, and show those that let failing tests pass; call eval first.
+
+        Args:
+            path: a file of the code under test; without it, the functions that suspects lists first
+            start: first line, such as that of a function
+            end: last line
+        """
+        if self._known is None:
+            raise ToolFailure("needs_eval", "call eval first: vary runs the tests that failed there")
+        if path is None and start is None and end is None:
+            return self._in_suspects(workspace, self._known)
+        if path is None or start is None or end is None:
+            raise ToolFailure("bad_arguments", "give path, start and end, or none of them")
+        return self._at(workspace, path, start, end, self._known)
+
+    def _at(self, workspace: Workspace, path: str, start: int, end: int, known: KnownRun) -> Observation:
+        found = self._changes(workspace, path, start, end)
+        if not found:
+            raise ToolFailure("nothing_to_vary", f"no statement at lines {start} to {end} of {path} can be changed")
+        runs, results = _try(workspace, found, known)
+        share = f"{len(results)} of " if len(results) < len(found) else ""
+        title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
+        data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
+        return self.observe("\n".join(_described(title, runs, results)), {**data, **runs.as_data(results)})
+
+    def _in_suspects(self, workspace: Workspace, known: KnownRun) -> Observation:
+        """Varies one suspect after another until a change repairs everything."""
+        suspects = self._suspects()
+        until = time.monotonic() + SUSPECTS_SECONDS
+        runs: ForkedRuns | None = None
+        results: list[ChangeResult] = []
+        owners: list[Mapping[str, Any]] = []
+        tried = 0
+        for suspect in suspects[:MOST_SUSPECTS]:
+            found = self._changes(workspace, suspect["path"], suspect["start"], suspect["end"])
+            tried += 1
+            if found:
+                runs, new = _try(workspace, found, known)
+                results += new
+                owners += [suspect] * len(new)
+            if _repairs(results) or time.monotonic() > until:
+                break
+        if runs is None:
+            raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
+        best = next(iter(helpful(results)), None)
+        if best is not None and len(best.passes) < len(best.still_fails):
+            best = None  # What helps fewer than half of the failing tests says less than the ranking.
+        owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
+        place = _place(owner, best, suspects)
+        title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
+        text = [
+            *_described(title, runs, results),
+            f"Most likely: {json.dumps(place)}",
+            f"To stop there with pdb: {json.dumps({'command': stop_command(place)})}",
+        ]
+        return self.observe("\n".join(text), {"place": place, **runs.as_data(results)})
+
+    def _suspects(self) -> Sequence[Mapping[str, Any]]:
+        """What `suspects` has shown since the last edit. Raises ToolFailure."""
+        seen = [one for one in self.events.history[self._edited :] if one.tool == "suspects" and one.failure is None]
+        if not seen:
+            raise ToolFailure("needs_suspects", "call suspects first, or give path, start and end")
+        found = shown_suspects(seen[-1].data)
+        if not found:
+            raise ToolFailure("nothing_to_vary", "suspects has found no function: give path, start and end")
+        return found
+
+    def _changes(self, workspace: Workspace, path: str, start: int, end: int) -> list[WhatifChange]:
+        """The changes at some lines, the likeliest first. Raises ToolFailure where there are no such lines."""
+        lines = dict(enumerate(read_source(self.source(workspace, path)).shown, start=1))
+        if not 1 <= start <= end or start not in lines:
+            raise ToolFailure("bad_arguments", f"{path} has lines 1 to {len(lines)}, not {start} to {end}")
+        found = [change for each in statements_in(path, lines, start, end) for change in changes_at(each)]
+        return sorted(found, key=lambda change: -change.power)
+
+    def on_reset(self, workspace: Workspace) -> None:
+        """Forgets the tests and the suspects."""
+        super().on_reset(workspace)
+        self._edited = 0
+
+    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
+        """Forgets the tests and the suspects."""
+        super().on_edit(edit, workspace)
+        self._edited = len(self.events.history)
+
+    def snapshot(self, workspace: Workspace) -> object:
+        """What the tests did, and how much happened before the last edit."""
+        return super().snapshot(workspace), self._edited
+
+    def restore(self, state: Any, workspace: Workspace) -> None:
+        """As it was."""
+        known, self._edited = state
+        super().restore(known, workspace)
+
+
+def _place(
+    owner: Mapping[str, Any], best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]
+) -> dict[str, JsonValue]:
+    """A location for a report: the line of a change that repairs everything, else the function where changes help."""
+    start, end = owner["start"], owner["end"]
+    if best is not None and best.effect == "repairs":
+        start = end = best.line
+        inside = [one for one in suspects if one["path"] == best.path and one["start"] <= start <= one["end"]]
+        owner = max(inside, key=lambda one: one["start"])
+    return {"path": owner["path"], "start": start, "end": end, "symbol": owner["function"]}
+
+
+def stop_command(place: Mapping[str, Any]) -> str:
+    """The lines for `pdb` that stop at the first line of a place and show the values there."""
+    return f"b {place['path']}:{place['start']}\nc\nlocals"
+
+
+def _described(title: str, runs: ForkedRuns, results: Sequence[ChangeResult]) -> list[str]:
+    shown = [result.describe() for result in helpful(results)[:_SHOWN]]
+    return [f"{title}; unchanged, {runs.describe()}", *shown, _rest(results, len(shown))]
+
+
+def _repairs(results: Sequence[ChangeResult]) -> bool:
+    return any(result.effect == "repairs" for result in results)
+
+
+def helpful(results: Sequence[ChangeResult]) -> list[ChangeResult]:
+    """The changes with the best effect that any of them has for the failing tests."""
+    by_effect = {effect: [result for result in results if result.effect == effect] for effect in _HELPFUL}
+    return next((found for found in by_effect.values() if found), [])
+
+
+def _try(workspace: Workspace, found: Sequence[WhatifChange], known: KnownRun) -> tuple[ForkedRuns, list[ChangeResult]]:
+    """The runs of the last batch, and the results of all changes tried.
+
+    Lines that a batch has shown to be out of the failing tests' reach are not tried again.
+    """
+    until = time.monotonic() + MOST_SECONDS
+    results: list[ChangeResult] = []
+    left = list(found)
+    while True:
+        batch, left = left[:MOST_VARIANTS], left[MOST_VARIANTS:]
+        changes = [LineChange(path=one.path, line=one.line, do=one.do) for one in batch]
+        runs = run_forked(workspace, changes, known=known, repairs_only=True)
+        results += runs.changes
+        unreached = {result.line for result in results if result.effect == "unreached"}
+        left = [one for one in left if one.line not in unreached]
+        is_over = not left or len(results) >= MOST_CHANGES or time.monotonic() > until
+        if is_over or _repairs(results):
+            return runs, results
+
+
+def _rest(results: Sequence[ChangeResult], shown: int) -> str:
+    """What is not shown change by change."""
+    effects = [result.effect for result in results]
+    if set(effects) == {"invalid"}:
+        return f"None of them can be made: {results[0].error}"
+    if set(effects) <= {"unreached", "invalid"}:
+        return "The failing tests do not reach these lines."
+    more = sum(effect in _HELPFUL for effect in effects) - shown
+    if more:
+        return f"{plural(more, 'other change')} let failing tests pass, too, or some of them."
+    return "No other change lets a failing test pass." if shown else "No change lets a failing test pass."

@@ -21,7 +21,7 @@ from gumshoe.records import Completion, ContextPack, DebugFrame, Decision, Fact,
 from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, read_changes
 from gumshoe.tools.suspects import shown_suspects
-from gumshoe.tools.vary import helpful, stop_command
+from gumshoe.tools.whatif import helpful, stop_command
 
 __all__ = ["SUSPECT", "TRACEBACK", "VaryPolicy"]
 

@@ -12,7 +12,7 @@ import pytest
 from gumshoe.records import Check, WhatIfProbe
 from gumshoe.tools.evidence.checks import check_probes
 from gumshoe.tools.suspects import shown_suspects
-from gumshoe.tools.vary import MOST_CHANGES
+from gumshoe.tools.whatif import MOST_CHANGES
 from support.tools.tool_bench import Bench, fact
 
 Open = Callable[..., Bench]
