@@ -1,4 +1,4 @@
-"""What an agent can do: one file per tool, a registry that makes them by name, a toolbox that runs them.
+"""What an agent can do: one file per tool or family of tools, and a toolbox that makes them by name and runs them.
 
 Some tools are also read or used by others:
 
@@ -6,13 +6,13 @@ Some tools are also read or used by others:
 |---|---|
 | `toolbox` | environments and agents: `make_toolbox`, `DEBUG_TOOLS`, `with_reproduce`; readers: `decisions_of` |
 | `suspects` | `shown_suspects` reads an observation; makers of bugs rank functions with `rank` and `follow` |
-| `vary` | `helpful` and `stop_command`, for the policy of the same name |
+| `whatif` | `helpful` and `stop_command`, for the policy `vary` |
 | `eval` | `SHOW_OUTCOMES`, the tools whose observations hold outcomes of tests; `failing_outcomes` reads these |
 | `report` | `STILL_FAILS`, the failure of a patch that is sent back |
 | `calls` | reading and writing calls as text; the signatures of tools |
 | `code` | functions, statements and small changes of source |
 | `evidence` | the numbered facts of observations, and the check of findings |
-| `runs` | command lines for programs of `env/inside`; the outcomes and tracebacks that runs leave behind |
+| `runs` | programs of `env/inside` and what they leave behind: outcomes, tracebacks, traces, debugging sessions |
 """
 
 from __future__ import annotations

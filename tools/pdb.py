@@ -11,8 +11,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.debugger.answers import Answer, CommandResult, describe_results, program_output
-from gumshoe.tools.debugger.session import BreakpointTable, DebugSession, Exchange
+from gumshoe.tools.runs.debug_session import BreakpointTable, DebugSession, Exchange
+from gumshoe.tools.runs.debugger_answers import Answer, CommandResult, describe_results, program_output
 from gumshoe.tools.runs.scripts import describe_end
 
 __all__ = ["Debug"]

@@ -8,12 +8,12 @@
 - `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
 - `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
   latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
-  yields, yielded` (see `tracing.calls.TracedCall`), with `comparison`: None, or how it differs from
-  `passing[comparison["passing"]]` (`tracing.compare.CallComparison`: `arguments, value, branch, result`), and
+  yields, yielded` (see `runs.traced_calls.TracedCall`), with `comparison`: None, or how it differs from
+  `passing[comparison["passing"]]` (`runs.trace_comparison.CallComparison`: `arguments, value, branch, result`), and
   `like_passing`: whether some passing test has a call that is equal in arguments, lines and result;
 - `passing`: calls in passing tests, those that comparisons name first;
-- `differences`: what only failing and only passing tests have (`tracing.compare.Differences`: `arguments, results,
-  lines, branches`, each a pair).
+- `differences`: what only failing and only passing tests have (`runs.trace_comparison.Differences`: `arguments,
+  results, lines, branches`, each a pair).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
 from gumshoe.tools.runs.scripts import describe_end, read_written, run_script, script_folder
-from gumshoe.tools.tracing.calls import Trace, TracedCall, merge, read_trace
-from gumshoe.tools.tracing.compare import CallComparison, compare, describe_trace, summarize
+from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
+from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 
 __all__ = ["TraceFunction"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gumshoe.records import DebugFrame
-from gumshoe.tools.debugger.session import BreakpointTable, moved_line
+from gumshoe.tools.runs.debug_session import BreakpointTable, moved_line
 from gumshoe.tools.runs.interpreters import debug_argv, our_program
 from support.tools.tool_bench import Bench
 

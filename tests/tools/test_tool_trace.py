@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.tools.tracing.calls import TracedCall, merge, read_trace
-from gumshoe.tools.tracing.compare import compare, summarize
+from gumshoe.tools.runs.trace_comparison import compare, summarize
+from gumshoe.tools.runs.traced_calls import TracedCall, merge, read_trace
 from support.tools.inside import record
 from support.tools.tool_bench import Bench
 

@@ -13,8 +13,8 @@ from gumshoe.records import Fact, Observation, Probe, StopProbe, TestOutcome, Wh
 from gumshoe.tools.eval import SHOW_OUTCOMES, failing_outcomes
 from gumshoe.tools.runs.forked_runs import read_changes
 from gumshoe.tools.runs.tracebacks import describe_frame, doctest_place, telling_line
+from gumshoe.tools.runs.traced_calls import is_hidden
 from gumshoe.tools.suspects import describe_suspect
-from gumshoe.tools.tracing.calls import is_hidden
 from gumshoe.tools.whatif import SHOW_CHANGES
 
 __all__ = ["EXCEPTION", "RETURNED", "FactReader", "all_facts", "normal", "numbered_text", "without_numbers"]

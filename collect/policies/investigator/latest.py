@@ -11,7 +11,7 @@ from typing import Any
 from gumshoe.collect.data.evidence import failures
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
-from gumshoe.tools.tracing.calls import is_hidden
+from gumshoe.tools.runs.traced_calls import is_hidden
 
 __all__ = ["CODE", "LatestFindings", "changed_code", "in_words", "line_and_change"]
 

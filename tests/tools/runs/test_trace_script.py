@@ -6,8 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from gumshoe.tools.tracing.calls import is_hidden, read_trace
-from gumshoe.tools.tracing.compare import compare, summarize
+from gumshoe.tools.runs.trace_comparison import compare, summarize
+from gumshoe.tools.runs.traced_calls import is_hidden, read_trace
 from support.tools.inside import record
 
 ENDLESS = """\

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from gumshoe.text import cut_line, plural
 from gumshoe.tools.code.functions import Function
 from gumshoe.tools.code.source import count_common
-from gumshoe.tools.tracing.calls import Trace, TracedCall, is_hidden
+from gumshoe.tools.runs.traced_calls import Trace, TracedCall, is_hidden
 
 __all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "describe_trace", "summarize"]
 
