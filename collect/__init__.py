@@ -6,8 +6,8 @@
 | `packs` | context packs: how they read, whether their quotes were seen, how well their places match |
 | `text_env` | the environment as plain text, for those who have only a text generator |
 | `commands` | the command lines; `play`, debugging by hand, is all in there |
-| `episode` | one episode: the state machine, its agent, its conversation and its result |
-| `run` | many episodes: workers, budgets, branches, progress, clusters |
+| `episode` | one episode: the state machine, its agent and its conversation |
+| `run` | playing episodes to their trajectories, one or many: workers, budgets, branches, progress, clusters |
 | `policies` | who decides: models, scripts, people and recordings, all behind `gumshoe.protocols.Policy` |
 | `prompts` | the prompts, and how texts are made from Jinja templates |
 | `data` | run folders, journals, filters, datasets, and the formats of others |

@@ -1,26 +1,47 @@
-"""Plays episodes: asks the policy, keeps its answers in a journal, stops when the run does."""
+"""Plays episodes: asks the policy, keeps its answers in a journal, stops when the run does.
+
+`play` ends with the episode's trajectory, which has the final patch and its verdict. `OpenTree` begins episodes that
+branch from others.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import platform
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any, cast
 
+from gumshoe import __version__
 from gumshoe.collect.config import BranchConfig, LimitsConfig
 from gumshoe.collect.data.journal import Journal, comparable
 from gumshoe.collect.data.tree import branch_steps
 from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.episode.episode import AnyEnv, Episode, EpisodeSnapshot, Perform, Request, StepResult
-from gumshoe.collect.episode.finish import finished_trajectory
-from gumshoe.collect.episode.spec import Agent, EpisodeSpec
+from gumshoe.collect.episode.spec import REPORT_SCORE, Agent, EpisodeSpec, task_ref
+from gumshoe.collect.packs import lines_overlap
 from gumshoe.collect.run.control import Control, run_cancellable
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
+from gumshoe.env.diff import gold_lines
+from gumshoe.env.verifier import Grade, grade_of, without_tests
 from gumshoe.errors import ContextOverflow, SandboxError
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Observation, Step, StopReason, ToolCall, Trajectory
+from gumshoe.records import (
+    Completion,
+    Decision,
+    Observation,
+    PolicyInfo,
+    Provenance,
+    Score,
+    Step,
+    StopReason,
+    ToolCall,
+    Trajectory,
+)
 
-__all__ = ["OpenTree", "cancellable", "play", "play_one"]
+__all__ = ["OpenTree", "cancellable", "finished_trajectory", "play", "play_one"]
 
 
 def play(
@@ -98,6 +119,106 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
             journal.decide(completion)
     control.spend(completion.usage)
     return completion
+
+
+def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
+    """The trajectory of an episode that is over and not closed yet.
+
+    Args:
+        episode: it has had at least one request.
+        policy: who decided.
+
+    Raises:
+        SandboxError: the sandbox broke.
+    """
+    assert episode.stop is not None, "the episode is not over"
+    patch = _final_patch(episode)
+    tampering = episode.environment.tampering()
+    grade = _grade(episode)
+    return Trajectory(
+        id=episode.spec.id,
+        task=task_ref(episode.spec.task),
+        policy=PolicyInfo(kind=policy.kind, model=policy.model, agent=episode.agent.kind),
+        tools=episode.info.schemas,
+        messages=tuple(episode.messages),
+        steps=tuple(episode.steps),
+        stop=episode.stop,
+        patch=patch,
+        context_pack=episode.context_pack,
+        scores=(*_scores(episode, grade), *_report_scores(episode)),
+        tampering=(*tampering, *(() if grade is None or grade.verdict is None else grade.verdict.tampering)),
+        usage=episode.usage,
+        provenance=_provenance(episode),
+        branch=episode.spec.branch,
+    )
+
+
+def _final_patch(episode: Episode) -> str:
+    """What the agent has changed, without the files of tests that it does not know about."""
+    patch, oracle = episode.environment.patch(), episode.spec.oracle
+    return patch if episode.task.regime == "debug" or oracle is None else without_tests(patch, oracle)
+
+
+def _grade(episode: Episode) -> Grade | None:
+    """The verdict in the words of the official report; None if none was wanted: by config, for an agent that cannot
+    edit, or without tests.
+
+    Tests that the patch keeps from finishing have not passed.
+    """
+    hidden = episode.task.regime == "issue" and episode.spec.oracle is None
+    if hidden or not episode.spec.eval_on_submit:
+        return None
+    submitted = episode.stop is StopReason.SUBMITTED
+    if not (submitted or _can_edit(episode) or episode.environment.patch()):
+        return None
+    verdict = episode.verdict if submitted else episode.environment.verify()
+    if verdict is None:
+        return Grade(episode.task.id, "empty")
+    grade = grade_of(episode.task, verdict)
+    is_late = verdict.run.result.timed_out and not verdict.unusable
+    return dataclasses.replace(grade, outcome="unresolved") if is_late else grade
+
+
+def _can_edit(episode: Episode) -> bool:
+    return Decision.EDIT in episode.info.decisions.values()
+
+
+def _scores(episode: Episode, grade: Grade | None) -> tuple[Score, ...]:
+    """Whether the patch resolves the task. An agent that cannot edit is not scored."""
+    if not episode.spec.eval_on_submit:
+        return (Score(name="resolved", value=None, explanation="not verified: eval_on_submit is false"),)
+    if grade is None:
+        hidden = Score(name="resolved", value=None, explanation="the tests are hidden from this workspace")
+        return (hidden,) if episode.task.regime == "issue" else ()
+    if grade.outcome in ("error", "withheld"):
+        return (Score(name="resolved", value=None, explanation=grade.explanation),)
+    when = "at submit" if episode.stop is StopReason.SUBMITTED else "at the end of the episode"
+    # The names of hidden tests stay hidden.
+    why = f": {grade.explanation}" if grade.explanation and episode.task.regime == "debug" else ""
+    return (Score(name="resolved", value=float(grade.resolved), explanation=f"verified {when}, {grade.outcome}{why}"),)
+
+
+def _report_scores(episode: Episode) -> tuple[Score, ...]:
+    """How well the report names the lines that the gold patch touches, if that is wanted; 0 without a report."""
+    oracle = episode.spec.oracle
+    if not episode.spec.score_report or oracle is None or Decision.REPORT not in episode.info.decisions.values():
+        return ()
+    pack = episode.context_pack
+    found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))
+    why = f"{found.shared} of {found.gold} lines, {found.named} named" if pack is not None else "no report"
+    return (Score(name=REPORT_SCORE, value=found.f1, explanation=why),)
+
+
+def _provenance(episode: Episode) -> Provenance:
+    return Provenance(
+        gumshoe=__version__,
+        python=platform.python_version(),
+        sandbox=episode.info.sandbox,
+        image_digest=episode.info.image_digest,
+        config_hash=episode.spec.run,
+        seed=episode.spec.seed,
+        created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
 
 
 class OpenTree:
