@@ -45,7 +45,9 @@ def {name}(wrong, check, *values, **options):
 _ASSERT = ['assert len("{word}") == {number}']
 _EXITS = {ast.dump(ast.parse(text, mode="eval").body) for text in ("sys.exit", "exit")}
 KEPT, OTHER, WRONG = range(3)
-"""What a comparison asks for: what it did; to be unequal to another value; to be equal to another value."""
+"""What a comparison asks for: what it did; to be unequal to another value, as a right result is; to be equal to another
+value, so that it fails. Lists of three texts have one for each.
+"""
 
 
 class ComparisonSite:
@@ -103,6 +105,7 @@ def _certain_statements(function):
 
 
 def _in_assert(source, statement, node, chance):
+    """A comparison in an assertion: `a == b` becomes `(not a == ((b), 77798)[0]) == ("bvdn" < "appb")`."""
     start, end = source.span(node)
     # A failed assertion is reported at the first line of the statement, so that line belongs to the site, too.
     first = source.span(statement)[0]
@@ -116,6 +119,9 @@ def _in_assert(source, statement, node, chance):
 
 
 def _in_call(source, node, name, chance):
+    """A comparison by a call: `eq_(a, b)` becomes `_xyzvw("bvdn" < "appb", eq_, a, ((b), 77798)[0])`. That helper makes
+    the call, and where its first argument is true, the call has to fail.
+    """
     start, end = source.span(node)
     operands = node.args[:2]
     first = name == "assertIn" or (_is_literal(operands[0]) and not _is_literal(operands[1]))
@@ -135,7 +141,7 @@ def _order(chance):
 
 
 def _either(source, operand, chance):
-    """The texts around an operand that make it itself, or another value."""
+    """The texts around an operand that make it itself, or another value: one of two, of which an index picks one."""
     start, end = source.span(operand)
     other = '"{}"'.format(_word(chance, 5))
     value = getattr(operand, "value", getattr(operand, "n", None))
@@ -150,8 +156,9 @@ def _either(source, operand, chance):
 
 
 def end_assertions(source, function, chance):
-    """Groups of assertions, as pairs of a holding and a false text with a place: one at the end of a function, and one
-    before each return. Empty where an assertion there might be caught or not be reached.
+    """The assertions that are put at the end of a function, and before each return: for each place its start and end,
+    a template with `{}` for the assertions, and these as a pair of a text that holds and one that is false. None where
+    an assertion might be caught or not be reached.
     """
     places = []
     if not _find_returns(source, function.body, False, places):

@@ -30,9 +30,8 @@ import json
 import random
 import sys
 
-from .definitions import Definitions, expects_failure
 from .falsify import OTHER, WRONG, comparisons, end_assertions, helper, script_end, script_exits
-from .source import Replacement
+from .source import MADE, Definitions, Replacement, expects_failure
 
 
 class Rewriting:
@@ -45,11 +44,11 @@ class Rewriting:
         self._request = request
         self._chance = random.Random(request["seed"])
         self._tests = Definitions(request["files"], request["script"], request["tests"])
-        self._known = {}  # {definition: (file, function, classes around it)}, as Definitions finds them
-        self._definitions_of = {}  # {test: [definition]}
+        self._known = {}  # {name of a definition: Definition}
+        self._definitions_of = {}  # {test: [name of a definition]}
         self._false_in = {}  # {path: variant} of the files whose tests are all true or all false in a variant
         self._changes = {}  # {path: [(change, the variant in which its text is the false one)]}
-        self._facts = {}  # {definition: what the answer says of it}
+        self._facts = {}  # {name of a definition: what the answer says of it}
 
     def answer(self):
         """The answer to the request."""
@@ -66,7 +65,7 @@ class Rewriting:
             "strict": [
                 test
                 for test, names in self._definitions_of.items()
-                if names and not self._tests.expects_failures(names)
+                if names and not self._tests.may_expect_failure(names)
             ],
         }
 
@@ -95,30 +94,20 @@ class Rewriting:
 
     def _falsify(self, name):
         """Adds the changes that make a definition false in one variant; none if nothing can make it false for sure."""
-        file, function, around = self._known[name]
-        if isinstance(function, list):
-            if self._request["proven"] is None and not self._request["all"]:
-                return
-            sites = []
-            ends = [end for each in function for end in end_assertions(file, each, self._chance)]
-        elif function is None:
-            sites, ends = [], script_end(file, self._chance)
-        else:
-            if expects_failure((function, *around)):
-                return
-            sites = comparisons(file, function, self._chance)
-            ends = end_assertions(file, function, self._chance)
+        definition, proven = self._known[name], self._request["proven"] or {}
+        file = definition.file
+        sites, ends = self._places(definition)
         if not ends:
             return
-        every = range(len(sites)) if self._request["all"] else ()
-        chosen = [sites[number] for number in (self._request["proven"] or {}).get(name, every)]
+        numbers = proven.get(name, range(len(sites)) if self._request["all"] else ())
+        chosen = [sites[number] for number in numbers]
         wrong, false_in = None, 1
         if self._request["draw"]:
             false_in = self._false_in.get(file.path, self._chance.randrange(2))
             certain = [site for site in chosen if site.always_runs]
             wrong = self._chance.choice([None, self._chance.choice(certain)]) if certain else None
         changes = _changes(name, chosen, ends, wrong)
-        if function is None:
+        if not definition.functions:
             changes += [each for site in script_exits(file, file.tree) for each in site.changes(WRONG, None)]
         self._changes.setdefault(file.path, []).extend((each, false_in) for each in changes)
         self._facts[name] = {
@@ -128,6 +117,19 @@ class Rewriting:
             "fails_at": [],
             "asks_at": [],
         }
+
+    def _places(self, definition):
+        """The comparisons of a definition, and where it gets assertions at its end: nowhere, if it is to stay true."""
+        file, functions = definition.file, definition.functions
+        if not functions:
+            return [], script_end(file, self._chance)
+        if definition.makes:
+            is_proven = self._request["proven"] is not None or self._request["all"]
+            ends = [end for each in functions for end in end_assertions(file, each, self._chance)] if is_proven else []
+            return [], ends
+        if expects_failure(definition):
+            return [], []
+        return comparisons(file, functions[0], self._chance), end_assertions(file, functions[0], self._chance)
 
     def _write(self):
         """The contents of both variants' files. Adds to the facts at which lines definitions fail and ask."""
@@ -140,7 +142,7 @@ class Rewriting:
                 written[number][path] = base64.b64encode(data).decode("ascii")
                 for (name, kind), spans in places.items():  # The same lines in both variants.
                     self._facts[name].update({kind: spans})
-            made = self._facts.get(path + "::<made>", {"fails_at": []})
+            made = self._facts.get(path + MADE, {"fails_at": []})
             for fact in self._facts.values():  # Other tests of the file may run the same functions.
                 if fact["path"] == path and fact is not made:
                     fact["fails_at"] = fact["fails_at"] + made["fails_at"]
