@@ -16,8 +16,8 @@ import os
 import sys
 import time
 
+from .project import run_pytest, silence
 from .recorder import OutcomeRecorder, failing
-from .suites import run_pytest, silence
 
 
 class Trials:

@@ -43,9 +43,8 @@ from functools import partial
 from ..programs.imports import freeze
 from ..programs.runner_hooks import PASSED
 from ..runs.patches import Functions, apply
-from .project import ProjectUnderTest
+from .project import ProjectSuite, ProjectUnderTest, silence
 from .recorder import failing, verdict_of
-from .suites import ProjectSuite, silence
 
 # What two runs of a test have to agree on.
 FACTS = ("outcomes", "failures")
