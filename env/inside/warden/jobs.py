@@ -17,15 +17,19 @@ from . import launcher, system
 from .system import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_readable
 
 LAUNCH_S = 10.0
-
+"""How long the launcher may take to start a program. After that, a new launcher takes its place."""
+SERVER_START_S = 20.0
+"""How long the test server may take to answer: first it imports what its programs need."""
+REST_S = 5.0
+"""How long it may take until nothing is left of what the test server has started."""
+LAUNCHER = "from {0}.warden.launcher import serve\nserve(0)\n".format(PACKAGE)
+LAUNCHER_FILES = ("__init__", "loading", "warden/__init__", "warden/system", "warden/launcher")
+"""All that the launcher imports of this package."""
+PROGRAM = "GUMSHOE_PROGRAM"
+"""The variable that says which program a test server is to get ready for."""
+# The lines of the status pipe.
 STATUS = re.compile(rb"(supervisor|pid|exit) (\d{1,9})\Z")
 NAMES = {b"supervisor": "supervisor", b"pid": "pid", b"exit": "exit_code"}
-LAUNCHER = "from {0}.warden.launcher import serve\nserve(0)\n".format(PACKAGE)
-MODULES = ("system", "launcher")
-LAUNCHER_FILES = ("__init__", "loading", "warden/__init__", *("warden/" + name for name in MODULES))
-SERVER_START_S = 20.0
-REST_S = 5.0
-PROGRAM = "GUMSHOE_PROGRAM"
 REFUSED = re.compile(rb"refused ([ -~]{1,300})\Z")
 
 
@@ -82,9 +86,19 @@ def _execute(argv, connection):
 class Job:
     """A running program.
 
-    `status` becomes readable when there is news, `pid` is the program's process, `supervisor` the process that looks
-    after it, `started` says whether the supervisor runs, `exit_code` is None until the program has ended, `orphaned`
-    says that something killed the supervisor, so that what the program left behind is still there.
+    Attributes:
+        status: a pipe that becomes readable when there is news.
+        supervisor, pid: the process that looks after the program, and the program's own, once they are known.
+        started: whether the supervisor runs.
+        exit_code: None until the program has ended.
+        over: whether the program and all that it started are gone.
+        orphaned: whether something killed the supervisor, so that what the program left behind may still be there.
+        refused: why a test server did not fork the program; None if it was not asked, or did.
+
+    Args:
+        started_by: the Launcher or TestServer whose `connection` takes the order.
+        launch: the order; see `launcher`.
+        stdin, stdout, control: the program's descriptors; those of a terminal or pipes, and of a session's socket.
     """
 
     def __init__(self, started_by, launch, stdin, stdout, control=None):

@@ -18,7 +18,7 @@ import termios
 import time
 from contextlib import suppress
 
-from .running import BoundedBuffer, Scanner
+from .programs import BoundedBuffer, Scanner
 from .system import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_readable
 
 MAX_DEPTH = 40

@@ -11,15 +11,20 @@ import signal
 import termios
 import time
 
+# From <sys/prctl.h>.
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 CHUNK = 1 << 16
+"""Bytes that are read at once."""
 CLOSED = -1
+"""Stands for a descriptor that has been closed."""
 GRACE_S = 5.0
+"""How long a process that was told to end may take."""
 PAUSE_S = 0.005
 DISK_INTERVAL_S = 1.0
 KILLED = 128 + signal.SIGKILL
+"""The exit code, as a shell reports it, of a program that was killed."""
 
 
 def _load_prctl():

@@ -15,8 +15,7 @@ import time
 from . import system
 from .disk import DiskWatch
 from .files import Files, Ignore, grep, hold_exactly
-from .programs import Programs, origin
-from .running import ProgramRun
+from .programs import ProgramRun, Programs, origin
 from .sessions import Session
 from .snapshots import Snapshots
 from .state import Tampering, empty, inspect

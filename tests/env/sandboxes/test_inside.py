@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from gumshoe.env.inside.warden import state, system
 from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
-from gumshoe.env.inside.warden.running import BoundedBuffer, Scanner
+from gumshoe.env.inside.warden.programs import BoundedBuffer, Scanner
 from gumshoe.env.inside.warden.sessions import read_object
 from gumshoe.env.sandboxes.channel import text_of
 
