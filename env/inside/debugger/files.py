@@ -1,4 +1,4 @@
-"""Which files belong to the workspace, and where code is in them."""
+"""Which files belong to the workspace, and where code is in them: by its code objects, and by its syntax tree."""
 
 import ast
 import dis
@@ -15,6 +15,8 @@ from ..programs.project import FOREIGN
 from .language import CommandError
 
 SEARCH_LIMIT = 3000
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 _open, _stat = io.open, os.stat
 
@@ -227,12 +229,6 @@ def _statement_line(lines, line, known):
     return None
 
 
-def last_line(node):
-    """The last line of a statement; before Python 3.8, the line where its last part begins."""
-    end = getattr(node, "end_lineno", None)
-    return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))
-
-
 def _def_line(lines, line):
     """The line of the `def` of a function that starts at `line` (at its decorators)."""
     for number in range(line, len(lines) + 1):
@@ -258,3 +254,37 @@ def descend(code, parts):
             return None
         code = inner[0]
     return code
+
+
+def last_line(node):
+    """The last line of a statement; before Python 3.8, the line where its last part begins."""
+    end = getattr(node, "end_lineno", None)
+    return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))
+
+
+def first_line(node):
+    """The first line of a statement, with its decorators."""
+    return min(each.lineno for each in [node, *getattr(node, "decorator_list", ())])
+
+
+def is_in_body(function, line):
+    """Whether a line belongs to a function's body, and to no other part of the function."""
+    return last_line(function) >= line >= first_line(function.body[0]) > _header_line(function)
+
+
+def _header_line(function):
+    """The last line of the parts of a `def` other than its body, as far as that is known."""
+    parts = [function, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
+    return max(getattr(part, "lineno", 0) for part in parts)
+
+
+def yields(function):
+    """Whether a function is a generator."""
+    left = list(function.body)
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (*SCOPES, ast.Lambda)):
+            left.extend(ast.iter_child_nodes(node))
+    return False

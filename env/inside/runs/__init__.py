@@ -17,7 +17,7 @@ Four questions have one answer each:
   each can leave out something else: `lines` pays for a line once per test; `watch_function` for all lines of one
   function; `probes` are breakpoints of the debugger, so that their expressions mean what they mean there.
 - *How does it change code?* If modules are loaded, `patches` gives existing functions their new code; if not,
-  `debugger.source.load_from` has them loaded from other code.
+  `debugger.tracing.load_from` has them loaded from other code.
 - *In which process?* `trace` runs the program in a fork that can be stopped; the docstrings of `whatif` and `bugs` have
   pictures of theirs. `forks` waits for forks, limits them, and ends them with all that they have started.
 """

@@ -7,16 +7,23 @@ leaves the function, `replace CODE` runs other code instead; anything else is co
 them; `time` and `when` are checked before it. (Forced branches: X. Zhang, N. Gupta, R. Gupta: Locating Faults through
 Automated Predicate Switching, ICSE 2006. Replaced values: D. Jeffrey, N. Gupta, R. Gupta: Fault Localization using
 Value Replacement, ISSTA 2008.)
+
+Compiling a file of thousands of lines takes longer than many tests. Most changes are inside one function, so only that
+function is parsed and compiled again, at its own line numbers, and takes its place in the code of the module.
 """
+
+import __future__
 
 import ast
 import builtins
 import contextlib
+import importlib.util
 import os
 import symtable
+import types
 
-from ..debugger.files import last_line
-from ..debugger.source import SCOPES, ModuleSource, first_line, load_from, yields
+from ..debugger.files import FUNCTIONS, SCOPES, descend, first_line, is_in_body, last_line, yields
+from ..debugger.tracing import load_from
 
 _write = os.write
 
@@ -27,6 +34,7 @@ HEADERS = {
     "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),
 }
 """Replaceable parts of statements: kinds of statements, field, what it is called."""
+_FEATURES = [(name, getattr(__future__, name).compiler_flag) for name in __future__.all_feature_names]
 
 
 class Change:
@@ -40,6 +48,91 @@ class Change:
 
 class ChangeError(Exception):
     """A change that cannot be made; its text says why."""
+
+
+class ModuleSource:
+    """A module's file as it is now.
+
+    Attributes:
+        path: its path.
+        text: its source.
+        code: its code; None if it cannot be compiled, as with a `return` outside of functions.
+    """
+
+    def __init__(self, path):
+        """Raises OSError; also SyntaxError, ValueError or LookupError if the file is not Python."""
+        with open(path, "rb") as file:
+            self.text = importlib.util.decode_source(file.read())
+        self.path = path
+        tree = ast.parse(self.text, path)
+        self._body = tree.body
+        self.code = None
+        with contextlib.suppress(SyntaxError, ValueError):
+            self.code = compile(tree, path, "exec", 0, True)
+
+    def function_at(self, line):
+        """The outermost function with a line in its body; None where the whole module has to be compiled."""
+        if self.code is None or not hasattr(types.CodeType, "replace"):
+            return None
+        for node in self._body:
+            owner = node if isinstance(node, ast.ClassDef) else None
+            for function in owner.body if owner else [node]:
+                if isinstance(function, FUNCTIONS) and is_in_body(function, line):
+                    is_generic = any(getattr(each, "type_params", None) for each in (function, owner))
+                    return None if is_generic else OneFunction(self, function, owner)
+        return None
+
+
+class OneFunction:
+    """A function of a module, or of a class in it. Constants that it shares with the module are not the same objects.
+
+    Attributes:
+        text: its source, at its own line numbers, after what the module imports from `__future__`.
+    """
+
+    def __init__(self, source, function, owner):
+        self._source = source
+        self._owners = [owner.name] if owner else []
+        self._name = function.name
+        first = first_line(function)
+        before = [""] * (first - 1)
+        features = [name for name, flag in _FEATURES if source.code.co_flags & flag]
+        if features:
+            before[0] = "from __future__ import " + ", ".join(features)
+        if owner:
+            before[-1] = "class {}:".format(owner.name)
+        # A backslash at the end of the last line continues onto an empty one.
+        lines = [*source.text.split("\n")[first - 1 : last_line(function)], "", ""]
+        self.text = "\n".join(before + lines)
+
+    def compile(self, tree):
+        """The module's code with that of the tree in its place; None where more than the function would change.
+
+        Raises SyntaxError or ValueError.
+        """
+        changed = descend(compile(tree, self._source.path, "exec", 0, True), [*self._owners, self._name])
+        return None if changed is None else _with_function(self._source.code, self._owners, changed)
+
+
+def _with_function(code, owners, function):
+    """A code object with a function in place of the one that begins on the same line, in the classes named `owners`;
+    None if there is no such function, or if it has another name or other free variables.
+    """
+    for former in code.co_consts:
+        if not isinstance(former, types.CodeType) or former.co_name != (owners[0] if owners else function.co_name):
+            continue
+        if owners:
+            later = _with_function(former, owners[1:], function)
+        else:
+            later = function if _place(former) == _place(function) else None
+        if later is not None:
+            return code.replace(co_consts=tuple(later if each is former else each for each in code.co_consts))
+    return None
+
+
+def _place(code):
+    """What a function must have in common with another to take its place."""
+    return code.co_firstlineno, code.co_freevars, getattr(code, "co_qualname", None)
 
 
 def transform(variant, source):
@@ -101,7 +194,7 @@ def _find(tree, line, kinds):
     found = [(tree, [])]
     while found:
         node, scopes = found.pop(0)
-        inner = [*scopes, node] if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else scopes
+        inner = [*scopes, node] if isinstance(node, FUNCTIONS) else scopes
         for _, value in ast.iter_fields(node):
             children = value if isinstance(value, list) else [value]
             for index, child in enumerate(children):
