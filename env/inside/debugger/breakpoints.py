@@ -8,6 +8,13 @@ from .stops import END_OF_ITERATION, line_of
 _END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)
 
 
+FACTS = (
+    *("number", "path", "line", "function", "condition", "log", "catch", "temporary", "enabled", "ignore", "hits"),
+    "problem",
+)
+"""What the host keeps of a breakpoint."""
+
+
 class Breakpoint:
     """One breakpoint; `problem` says why it cannot be hit.
 
@@ -15,32 +22,15 @@ class Breakpoint:
     no place: it stops wherever such an exception is raised in the workspace, and its path is empty.
     """
 
-    def __init__(
-        self,
-        number,
-        path="",
-        line=0,
-        condition=None,
-        temporary=False,
-        ignore=0,
-        enabled=True,
-        function=None,
-        problem=None,
-        log=None,
-        catch=None,
-    ):
+    path, line, function = "", 0, None
+    condition = log = catch = problem = None
+    temporary, enabled = False, True
+    ignore = hits = 0
+
+    def __init__(self, number, **facts):
+        """The facts are those of `as_data`; what is left out is as above."""
         self.number = number
-        self.path = path
-        self.line = line
-        self.condition = condition or None
-        self.temporary = bool(temporary)
-        self.ignore = int(ignore or 0)
-        self.enabled = bool(enabled)
-        self.function = function
-        self.hits = 0
-        self.problem = problem
-        self.log = log
-        self.catch = catch
+        vars(self).update(facts)
 
     @property
     def place(self):
@@ -49,7 +39,7 @@ class Breakpoint:
 
     def as_data(self):
         """The breakpoint as the host keeps it."""
-        return dict(vars(self))
+        return {name: getattr(self, name) for name in FACTS}
 
     def __str__(self):
         notes = ["if " + self.condition] if self.condition else []
@@ -104,7 +94,7 @@ class Breakpoints:
     def add(self, path="", line=0, **options):
         """A new breakpoint with the next number, or the existing one. Raises CommandError."""
         number = max(self.by_number, default=0) + 1
-        made = Breakpoint(number, path, self.files.stop_line(path, line) if path else 0, **options)
+        made = Breakpoint(number, path=path, line=self.files.stop_line(path, line) if path else 0, **options)
         for known in self.by_number.values():
             if known.place == made.place:
                 return known
@@ -116,9 +106,7 @@ class Breakpoints:
         """Takes over the host's table. A breakpoint that cannot be placed is kept with its problem."""
         self.by_number = {}
         for item in items:
-            known = {key: value for key, value in item.items() if key not in ("hits", "problem")}
-            made = Breakpoint(**known)
-            made.hits = item.get("hits", 0)
+            made = Breakpoint(**dict(item, problem=None))
             try:
                 if made.catch:
                     made.path, made.line = "", 0

@@ -103,12 +103,12 @@ class Commands(Inspection):
         except ValueError as error:
             raise CommandError("cannot jump: {}".format(error)) from None
         self.debugger.stop = Stop(self.files, "jump", stack_of(self.files, frame))
-        self.debugger.results[-1]["stop"] = self.stop.as_data()
+        self.requests.note_result(stop=self.stop.as_data())
         return ""
 
     def do_quit(self, rest):
         """Ends the program here and now."""
-        self.debugger.results[-1]["output"] = "quit"
+        self.requests.note_result(output="quit")
         self.debugger.finish(0)
         _exit(0)
 
@@ -123,7 +123,7 @@ class Commands(Inspection):
         if condition:
             check_expression(condition)
         path, line, function = self._find_place(where)
-        made = self.breakpoints.add(path, line, condition=condition, temporary=temporary, function=function)
+        made = self.breakpoints.add(path, line, condition=condition or None, temporary=temporary, function=function)
         return str(made)
 
     def do_tbreak(self, rest):
@@ -149,7 +149,7 @@ class Commands(Inspection):
             raise CommandError("give the name of an exception: catch KeyError")
         if condition:
             check_expression(condition)
-        made = self.breakpoints.add(catch=name or "*", condition=condition)
+        made = self.breakpoints.add(catch=name or "*", condition=condition or None)
         known = made.catch == "*" or is_loaded(made.catch)
         return str(made) if known else "{}: no exception of this name is loaded so far".format(made)
 
@@ -298,28 +298,23 @@ class Commands(Inspection):
         if message is None:
             return "checkpoint " + rest
         if not message:
-            self.debugger.request, self.debugger.queue = None, []
+            self.requests.drop()
             return ""
-        self.debugger.request, self.debugger.queue = message["request"], message["queue"]
-        self.debugger.results = message["results"]
-        self.debugger.channel.nonce = message["nonce"]
+        self.requests.take_over(message)
         self.breakpoints.replace_all(message["breakpoints"])
         # The result that `run` fills in belongs to the past; the one to answer with came with the message.
-        self.debugger.results[-1].update(output="restored " + rest, stop=self.stop.as_data())
+        self.requests.note_result(output="restored " + rest, stop=self.stop.as_data())
         return "restored " + rest
 
     def do_restore(self, rest):
         """Goes back to a checkpoint. Breakpoints stay as they are now."""
-        message = {"request": self.debugger.request, "queue": self.debugger.queue, "results": self.debugger.results}
-        message["breakpoints"] = self.breakpoints.as_data()
-        message["nonce"] = self.debugger.channel.nonce
+        message = dict(self.requests.as_data(), breakpoints=self.breakpoints.as_data())
         self.debugger.checkpoints.restore(rest, message)
 
     def do_restart(self, rest):
         """Leaves it to the host to start the program anew, with the commands that follow."""
-        self.debugger.results[-1]["output"] = "restarted"
-        self.debugger.extra = {"state": "restart", "rest": self.debugger.queue}
-        self.debugger.queue = []
+        self.requests.note_result(output="restarted")
+        self.requests.leave_to_host("restart", rest=self.requests.queue)
         return "restarted"
 
     def do_help(self, rest):

@@ -15,6 +15,8 @@ from ..programs.project import FOREIGN
 from .language import CommandError
 
 SEARCH_LIMIT = 3000
+# Flags of code objects, as in `inspect`, which takes long to import.
+OPTIMIZED, VARARGS, VARKEYWORDS = 1, 4, 8
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 SCOPES = (*FUNCTIONS, ast.ClassDef)
 
@@ -194,8 +196,14 @@ def body_line(code):
     return lines[0] if lines else code.co_firstlineno
 
 
+def parameters(code):
+    """The names of a function's parameters."""
+    variable = bool(code.co_flags & VARARGS) + bool(code.co_flags & VARKEYWORDS)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variable]
+
+
 def _is_function(code):
-    return bool(code.co_flags & 1) and code.co_name.isidentifier()
+    return bool(code.co_flags & OPTIMIZED) and code.co_name.isidentifier()
 
 
 def _stop_line(top, name, lines, line):

@@ -8,7 +8,7 @@ import sys
 import threading
 
 from ..values import describe_exception, full_repr, short_repr, shorten, text_of
-from .files import code_lines, code_objects
+from .files import code_lines, code_objects, parameters
 from .language import CommandError, number
 
 NOT_STARTED = "the program is not started: set breakpoints, then c"
@@ -30,6 +30,11 @@ class Inspection:
     def files(self):
         """The workspace's files."""
         return self.debugger.files
+
+    @property
+    def requests(self):
+        """The request in hand; what commands show goes into its results."""
+        return self.debugger.requests
 
     # - commands about frames
 
@@ -61,7 +66,7 @@ class Inspection:
         if not 0 <= index <= last and stop.index == min(max(index, 0), last):
             raise CommandError(edge)
         stop.index = min(max(index, 0), last)
-        self.debugger.results[-1]["stop"] = stop.frame_chosen()
+        self.requests.note_result(stop=stop.frame_chosen())
         return ""
 
     def do_locals(self, rest):
@@ -74,17 +79,15 @@ class Inspection:
     def do_args(self, rest):
         """The arguments of this function."""
         stop = self._stopped()
-        code = stop.frame.f_code
-        count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
         values = stop.locals()
-        names = [name for name in code.co_varnames[:count] if name in values]
+        names = [name for name in parameters(stop.frame.f_code) if name in values]
         shown = self._evaluate(lambda: [(name, short_repr(values[name])) for name in names])
         return self._values(shown) or "no arguments"
 
     def _values(self, shown):
         """One line per value; the values are also put into the result."""
         values = list(shown)
-        self.debugger.results[-1]["values"] = [[name, shorten(value)] for name, value in values]
+        self.requests.note_result(values=[[name, shorten(value)] for name, value in values])
         return "\n".join("{} = {}".format(*each) for each in values)
 
     def do_list(self, rest):

@@ -42,7 +42,6 @@ from ..programs.program import (
     find_script,
     is_pytest,
     is_python,
-    release_children,
     run_program,
     use_right_interpreter,
     wait_for_threads,
@@ -85,6 +84,31 @@ def _is_others(pid):
     except OSError:
         return True
     return True
+
+
+def release_children(debugger):
+    """Lets processes that the program forks run free of the debugger."""
+
+    def release():
+        if not debugger.checkpoints.forking:
+            debugger.detach()
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=release)
+        return
+    for name in ("fork", "forkpty"):  # Python 3.6
+        setattr(os, name, _releasing(getattr(os, name), release))
+
+
+def _releasing(fork, release):
+    def releasing():
+        result = fork()
+        if (result if isinstance(result, int) else result[0]) == 0:
+            release()
+        return result
+
+    return releasing
 
 
 USAGE = "usage: GUMSHOE_CONTROL=FD python __main__.py debugger.main -- -m MODULE | SCRIPT [ARGUMENT ...]"

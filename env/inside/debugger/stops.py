@@ -9,7 +9,10 @@ from ..values import short_repr
 FRAME_LIMIT = 30
 LOCALS_LIMIT = 40
 END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
-_GENERATOR_FLAGS = 0x20 | 0x80 | 0x200
+# Flags of code objects, as in `inspect`, which takes long to import.
+GENERATOR, COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200
+RESUMABLE = GENERATOR | COROUTINE | ASYNC_GENERATOR
+"""Functions whose calls can be left and resumed."""
 _YIELDS = ("YIELD_VALUE", "YIELD_FROM", "SEND")
 _get_ident = threading.get_ident
 
@@ -136,7 +139,7 @@ def line_of(frame):
 def is_pause(frame):
     """Whether the return event of a generator or coroutine is only a yield."""
     code = frame.f_code
-    if not code.co_flags & _GENERATOR_FLAGS or frame.f_lasti < 0:
+    if not code.co_flags & RESUMABLE or frame.f_lasti < 0:
         return False
     return "RETURN" not in dis.opname[code.co_code[frame.f_lasti]]
 
@@ -158,7 +161,10 @@ def is_raising(frame, line):
 def waits(frame, value):
     """Whether a frame that pauses is waiting for something, rather than handing a value to its caller."""
     flags = frame.f_code.co_flags
-    return bool(flags & 0x180) or (bool(flags & 0x200) and type(value).__name__ != "async_generator_wrapped_value")
+    if flags & (COROUTINE | ITERABLE_COROUTINE):
+        return True
+    # What an asynchronous generator yields comes wrapped; what it awaits does not.
+    return bool(flags & ASYNC_GENERATOR and type(value).__name__ != "async_generator_wrapped_value")
 
 
 class Plan:

@@ -6,10 +6,10 @@ import threading
 
 from ..values import describe_exception, short_repr
 from .breakpoints import Breakpoints, Log, Watches
-from .checkpoints import Checkpoints, flush_output
+from .checkpoints import Checkpoints
 from .commands import Commands
 from .files import WorkspaceFiles, loaded_files, stamp_of
-from .language import split_lines
+from .requests import Requests
 from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
 
@@ -23,39 +23,50 @@ LOST = "{}: too deep a recursion, or the program itself, ended tracing; what bre
 class Debugger:
     """The debugger of this process.
 
-    `state` is ready (the program is not started), running, stopped or exited. A stop answers requests in the thread
-    that stopped, until a command lets it go on; other threads that come to a stop meanwhile wait for their turn.
+    A stop answers requests in the thread that stopped, until a command lets the program go on; other threads that come
+    to a stop meanwhile wait for their turn.
+
+    Attributes:
+        state: ready (the program is not started), running, stopped or exited.
+        stop: where the program is stopped; None unless it is.
+        plan: how far a step goes; None if only breakpoints and the like stop the program.
+        requests: the conversation with the host.
+        test: the running test, if a test runner has told.
+        evaluating: the thread in which code of a command is running, if any.
+        last_exception: the one that commands call `__exception__`.
+        dead: whether this is a child of the program, in which nothing is debugged.
+
+    Args:
+        channel: leads to the host.
+        root: the folder of the workspace.
+        deferred: whether tracing begins with `engage`, not with the program.
     """
 
     def __init__(self, channel, root, deferred=False):
-        self.channel = channel
         self.deferred = deferred
         self.files = WorkspaceFiles(root)
         self.breakpoints = Breakpoints(self.files)
         self.watches = Watches(self.files)
         self.log = Log(self.files)
-        self.checkpoints = Checkpoints(self._tell_gone)
+        self.checkpoints = Checkpoints(lambda nonce, code: self.requests.tell_gone(nonce, code))
+        self.requests = Requests(channel, self.checkpoints.note)
         self.commands = Commands(self)
+        self.counts = Counts(self.breakpoints)
         self.state = "ready"
         self.stop = None
         self.plan = None
-        self.evaluating = None
-        self.dead = False
-        self.request = None
-        self.queue = []
-        self.results = []
-        self.extra = {}
-        self.last_exception = None
         self.test = None
-        self.counts = Counts(self.breakpoints)
-        self._traced = set()
-        self._more = []
-        self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
-        self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
+        self.evaluating = None
+        self.last_exception = None
+        self.dead = False
         self._turn = threading.RLock()
-        self._raising, self._met = (None, None), None
-        self._at_prompt = False
-        self._seen = 0, {}
+        self._traced = set()  # the threads that are traced, unless the interpreter has ended that
+        self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
+        self._more = []  # not empty while there is more to stop at than breakpoints
+        self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
+        self._raising = None, None  # the frame that last saw an exception, and the line that has begun since
+        self._caught = None  # the exception that `catch` has looked at
+        self._sources = 0, {}  # the number of modules, and the stamps of their files, when the host was last answered
 
     # - tracing
 
@@ -154,8 +165,8 @@ class Debugger:
         if issubclass(kind, END_OF_ITERATION) and trace is None:
             return
         self._raising = frame, None
-        if self.breakpoints.catches and value is not self._met:
-            self._met = value  # It is met again in each frame that it passes through.
+        if self.breakpoints.catches and value is not self._caught:
+            self._caught = value  # It is seen again in each frame that it passes through.
             hit, problem = self.breakpoints.catching(frame, kind)
             if hit is not None:
                 self.last_exception = value
@@ -181,7 +192,7 @@ class Debugger:
         if self.state == "ready":
             self.counts.begin()
         self.state = "running"
-        self._report()
+        self._announce()
         needed = not self.deferred and self._needs_trace()
         if self.watches and self.stop is not None:
             self.watches.started(self.stop.frames[-1][0])
@@ -236,12 +247,14 @@ class Debugger:
     def _needs_trace(self):
         return self.plan is not None or bool(self.breakpoints) or bool(self.watches)
 
-    def _report(self):
-        """Tells the host before the program goes on what it may never tell otherwise: breakpoints and answers."""
-        if self.request is not None and (self.breakpoints.unreported or len(self.results) > 1):
-            self.breakpoints.unreported = False
-            report = {"id": self.request.get("id"), "interim": True, "results": self.results}
-            self.channel.send(dict(report, breakpoints=self.breakpoints.as_data()))
+    def _announce(self):
+        """Tells the host of breakpoints and results that would be lost if the program never stopped again."""
+        if self.requests.in_hand and (self.breakpoints.unreported or len(self.requests.results) > 1):
+            self.requests.announce(self._reported_breakpoints())
+
+    def _reported_breakpoints(self):
+        self.breakpoints.unreported = False
+        return self.breakpoints.as_data()
 
     def _is_followed(self, frame):
         if self.breakpoints.wants(frame.f_code) or self._plan_for(frame) is not None:
@@ -276,13 +289,19 @@ class Debugger:
         """The handler of SIGINT: stops the program where it is, or ends what a command runs."""
         if self.dead or self.evaluating == _get_ident():
             raise KeyboardInterrupt
-        if self.state == "running" and not self._at_prompt:
+        if self.state == "running" and not self.requests.is_waiting:
             self.stop_at(frame, "interrupt")
 
     def on_breakpoint_call(self, *args, **kwargs):
         """What `breakpoint()` and `pdb.set_trace()` do."""
         if not self.is_silent():
             self.stop_at(_current_frame(1), "breakpoint() call")
+
+    def detach(self):
+        """Stops nothing from now on: this process is a child of the program."""
+        self.dead = True
+        set_trace(None)
+        self.requests.close()
 
     # - answering
 
@@ -292,73 +311,54 @@ class Debugger:
             sys.settrace(None)
             self._late.end()
             self.state, self.stop, self.plan = "stopped", stop, None
-            self._seen = 0, {}
-            if self.results:
-                self.results[-1].update(self.log.take(), stop=stop.as_data())
+            self._sources = 0, {}
+            if self.requests.results:
+                self.requests.note_result(stop=stop.as_data(), **self.log.take())
             self.serve()
             self.stop = None
 
     def serve(self):
         """Runs queued commands, answers, and waits for more, until a command lets the program go on."""
         while True:
-            while self.queue:
-                line = self.queue.pop(0)
-                result = {"command": line, "output": ""}
-                self.results.append(result)
+            while self.requests.queue:
+                line, result = self.requests.next_command()
                 if self.commands.run(line, result):
                     return
             self.answer()
             self.take_request()
 
     def take_request(self):
-        """Waits for the next request and queues its commands."""
-        self._at_prompt = True
-        self.request = self.channel.receive()
-        self.checkpoints.note(self.channel.nonce)
-        self._at_prompt = False
-        self.results = []
-        seen = self._seen[1] if self.state == "stopped" else {}
-        stale = sorted(self.files.shown(path) for path, stamp in seen.items() if stamp_of(path) != stamp)
+        """Waits for the next request. If a file of the program has changed, it is not carried out."""
+        request = self.requests.take()
+        known = self._sources[1] if self.state == "stopped" else {}
+        stale = sorted(self.files.shown(path) for path, stamp in known.items() if stamp_of(path) != stamp)
         if stale:
             # The host starts the program again and gives it the same commands.
-            self.queue = []
-            self.extra = {"state": "stale", "changed": stale}
-            return
-        if "breakpoints" in self.request:
-            self.breakpoints.replace_all(self.request["breakpoints"])
-        self.queue = [line for text in self.request.get("lines", ()) for line in split_lines(text)]
+            self.requests.leave_to_host("stale", changed=stale)
+        elif "breakpoints" in request:
+            self.breakpoints.replace_all(request["breakpoints"])
 
     def answer(self, exit_code=None):
         """Answers the request in hand, if there is one."""
-        if self.request is None:
+        if not self.requests.in_hand:
             return
-        flush_output()
         stop = self.stop
-        reply = {"id": self.request.get("id"), "state": self.state, "results": self.results, "exit_code": exit_code}
-        reply["stop"] = stop.as_data() if stop is not None else None
-        reply["frames"] = stop.frames_as_data() if stop is not None else []
-        reply["index"] = stop.index if stop is not None else None
-        reply["breakpoints"] = self.breakpoints.as_data()
-        self.breakpoints.unreported = False
-        reply["checkpoints"] = sorted(self.checkpoints.addresses)
-        reply.update(self.extra)
-        self.extra = {}
-        self.request = None
-        self.checkpoints.note(None)
-        if self._seen[0] != len(sys.modules):
-            self._seen = len(sys.modules), loaded_files(self.files)
-        self.channel.send(reply)
-
-    def _tell_gone(self, nonce, code):
-        """Tells the host that the program has ended without an answer."""
-        self.channel.nonce = nonce
-        self.channel.send({"gone": code})
+        if self._sources[0] != len(sys.modules):
+            self._sources = len(sys.modules), loaded_files(self.files)
+        self.requests.answer(
+            state=self.state,
+            exit_code=exit_code,
+            stop=stop.as_data() if stop is not None else None,
+            frames=stop.frames_as_data() if stop is not None else [],
+            index=stop.index if stop is not None else None,
+            breakpoints=self._reported_breakpoints(),
+            checkpoints=sorted(self.checkpoints.addresses),
+        )
 
     def finish(self, exit_code):
         """Tells the host that the program has ended."""
         self.state, self.stop = "exited", None
-        if self.results:
-            self.results[-1].update(self.log.take())
-        self.results += [{"command": line, "output": "not run: the program has ended"} for line in self.queue]
-        self.queue = []
+        if self.requests.results:
+            self.requests.note_result(**self.log.take())
+        self.requests.give_up_queue()
         self.answer(exit_code)

@@ -8,7 +8,6 @@ import json
 import os
 import runpy
 import shutil
-import signal
 import sys
 import threading
 import time
@@ -241,32 +240,3 @@ def _is_waiting(frame):
     while frame is not None and frame.f_code.co_name not in _WAITING:
         frame = frame.f_back
     return frame is not None
-
-
-def release_children(debugger):
-    """Lets processes that the program forks run free of the debugger."""
-
-    def drop():
-        if debugger.checkpoints.forking:
-            return
-        debugger.dead = True
-        sys.settrace(None)
-        threading.settrace(None)
-        debugger.channel.close()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=drop)
-        return
-    for name in ("fork", "forkpty"):
-        setattr(os, name, _dropping(getattr(os, name), drop))
-
-
-def _dropping(fork, drop):
-    def dropping():
-        result = fork()
-        if (result if isinstance(result, int) else result[0]) == 0:
-            drop()
-        return result
-
-    return dropping

@@ -10,6 +10,7 @@ import os
 import sys
 import types
 
+from ..debugger.files import parameters
 from ..programs.project import real_project_path
 
 CODE_OF = {
@@ -152,7 +153,6 @@ def _code_signature(code):
 
 def _public_signature(code):
     """What others may have seen of a function when it was made."""
-    arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     facts = [getattr(code, name, None) for name in SIGNATURE]
     docstring = code.co_consts[0] if code.co_consts and isinstance(code.co_consts[0], str) else None
-    return facts, code.co_varnames[:arguments], docstring
+    return facts, parameters(code), docstring

@@ -28,7 +28,7 @@ import signal
 import sys
 import time
 
-from ..debugger.stops import END_OF_ITERATION
+from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION
 from ..programs.program import NullDebugger, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
@@ -49,7 +49,6 @@ TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
 PASSING_CALLS, ALL_CALLS = 400, 1000
 YIELDS = 20
 CALLER_DEPTH = 60
-_COROUTINE = 0x80 | 0x200
 
 
 class CallRecorder(Observer):
@@ -214,7 +213,7 @@ class CallRecorder(Observer):
         if call is None or not self.on:
             return
         self._settle(frame, call)
-        if not frame.f_code.co_flags & _COROUTINE:
+        if not frame.f_code.co_flags & (COROUTINE | ASYNC_GENERATOR):
             call.yielded += 1
             if len(call.yields) < YIELDS:
                 call.yields.append(self._describer.describe(value))

@@ -7,7 +7,7 @@ watches the calls of one function; `lines` has watchers of its own, which can le
 import sys
 import threading
 
-from ..debugger.stops import END_OF_ITERATION, is_pause, is_raising
+from ..debugger.stops import END_OF_ITERATION, RESUMABLE, is_pause, is_raising
 
 _current_frame = vars(sys)["_getframe"]
 _get_ident = threading.get_ident
@@ -145,7 +145,7 @@ class FunctionTracing:
 
 def _resumes(frame):
     """Whether the call event of a known frame is that of a generator resuming."""
-    return bool(frame.f_code.co_flags & 0x2A0)
+    return bool(frame.f_code.co_flags & RESUMABLE)
 
 
 class FunctionMonitoring:
