@@ -9,7 +9,8 @@
 | `probe`, reports | `whatif` | `probes`: looks at expressions where the program comes by |
 | maker of bugs | `bugs.verifier` | `lines` once, then `patches`: gives functions of loaded modules other code |
 
-Four questions have one answer each:
+The host writes a request to a file, starts one of these programs with the test command behind `--`, and reads the JSON
+lines that it leaves (`gumshoe.tools.runs`). Four questions have one answer each:
 
 - *How does it know which test runs?* An observer is told: with pytest by a plugin (`outcomes.observe_pytest`), with
   unittest and sympy's runner by `programs.runner_hooks`.

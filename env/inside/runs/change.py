@@ -28,7 +28,9 @@ from ..debugger.tracing import load_from
 _write = os.write
 
 HIT = "__gumshoe_hit__"
+"""The builtin that changed code calls to ask whether its change takes effect this time."""
 MOST_HITS = 1000
+"""How many hits are counted."""
 HEADERS = {
     "condition": ((ast.If, ast.While), "test", "condition of an if or while"),
     "iterate": ((ast.For, ast.AsyncFor), "iter", "for"),

@@ -11,7 +11,9 @@ import time
 _fork, _sleep, _time = os.fork, time.sleep, time.time
 POLL_S = 0.002
 JOBS = 4
+"""How many forks run at the same time at most."""
 WALL_FACTOR = 5
+"""A fork that waits for something may take so many times as long as one that computes."""
 
 
 class Fork:

@@ -12,9 +12,11 @@ from .watching import MonitoringTool, YieldingTrace, newest
 
 _current_frame = vars(sys)["_getframe"]
 CALLER_DEPTH = 60
+"""How many frames are searched for the caller in the project."""
 STALE_LINES = 3000
 """Lines of a function in a row, in one test, that have run before: then the running call is followed no longer."""
 HELD_CODES = 50_000
+"""How many code objects of other packages are known by their ids."""
 OUTSIDE, TESTS, FOLLOWED = 0, 1, 2
 """Kinds of files: of the project or not, and with lines that count. In tests, only exceptions are noticed."""
 _RAISE = dis.opmap["RAISE_VARARGS"]

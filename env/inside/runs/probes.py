@@ -11,6 +11,7 @@ Expressions that may change something, namely those with calls, are evaluated in
 """
 
 import ast
+import collections
 import contextlib
 import json
 import os
@@ -28,8 +29,14 @@ from .forks import start_fork
 MOST_LOOKS = 100
 """How often one probe looks in one test, in addition to the time that it is about."""
 MOST_FORKS = 5
+"""The same for expressions that are evaluated in forks."""
 FORK_S = 2.0
+"""How long an expression in a fork may take."""
 _CHANGING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Await))
+
+
+Moment = collections.namedtuple("Moment", "event test time")
+"""When something came by the place of a probe: what it was, in which test, and for which time in it, from 1."""
 
 
 class Probe:
@@ -56,9 +63,10 @@ class Probe:
         """Whether it looks at such an event; a probe about a failure also looks at the same place in other tests."""
         return event == self.event or (event == "line" and self.event == "failure")
 
-    def is_about(self, event, test, number):
-        """Whether this is the exact time the probe is about."""
-        return event == self.event and self.test in (None, test or "") and self.time in (None, number)
+    def is_about(self, moment):
+        """Whether this is the very moment that the probe is about."""
+        is_its_test = self.test in (None, moment.test or "")
+        return moment.event == self.event and is_its_test and self.time in (None, moment.time)
 
 
 def _place(event, path, line, breakpoints):
@@ -138,9 +146,9 @@ class ProbeDebugger:
         for probe in self._probes:
             if probe.event == "failure" and place == probe.place:
                 if probe.expression == "__exception__":
-                    self._tell(probe, "failure", test, 1, {"values": [words]})
+                    self._tell(probe, Moment("failure", test, 1), {"values": [words]})
                 elif probe.up < len(frames):
-                    self._look(probe, "failure", test, 1, frames[-1 - probe.up][0])
+                    self._look(probe, Moment("failure", test, 1), frames[-1 - probe.up][0])
 
     # - tracing
 
@@ -152,33 +160,34 @@ class ProbeDebugger:
             place = (self.files.name(frame.f_code.co_filename), frame.f_lineno)
             there = self._by_place.get(place)
             if there:
-                number = self._counts[event, place] = self._counts.get((event, place), 0) + 1
+                time_there = self._counts[event, place] = self._counts.get((event, place), 0) + 1
                 for probe in there:
                     if probe.wants(event):
-                        self._look(probe, event, self.test, number, frame, arg)
+                        self._look(probe, Moment(event, self.test, time_there), frame, arg)
         return self._on_event
 
     # - looking
 
-    def _look(self, probe, event, test, number, frame, returned=None):
+    def _look(self, probe, moment, frame, returned=None):
         """Notes the value of a probe's expression in this frame, or in one above it."""
-        exact = probe.is_about(event, test, number)
-        looks = self._looks[probe.index, event] = self._looks.get((probe.index, event), 0) + 1
-        if looks > (MOST_FORKS if probe.in_fork else MOST_LOOKS) and not (exact and probe.time):
+        key = probe.index, moment.event
+        looks = self._looks[key] = self._looks.get(key, 0) + 1
+        is_asked_for = probe.time and probe.is_about(moment)
+        if looks > (MOST_FORKS if probe.in_fork else MOST_LOOKS) and not is_asked_for:
             return
         if probe.expression in ("", "__exception__"):
-            self._tell(probe, event, test, number, {"values": [""]})
+            self._tell(probe, moment, {"values": [""]})
             return
         if probe.expression == "__return__":
-            self._tell(probe, event, test, number, {"values": [short_repr(returned)]})
+            self._tell(probe, moment, {"values": [short_repr(returned)]})
             return
         frame = self._above(frame, probe.up)
         if frame is None:
-            self._tell(probe, event, test, number, {"error": "there is no frame of the project so far up"})
+            self._tell(probe, moment, {"error": "there is no frame of the project so far up"})
         elif probe.in_fork:
-            self._look_in_fork(probe, event, test, number, frame)
+            self._look_in_fork(probe, moment, frame)
         else:
-            self._tell(probe, event, test, number, _evaluate(probe.code, frame))
+            self._tell(probe, moment, _evaluate(probe.code, frame))
 
     def _above(self, frame, up):
         while frame is not None and up:
@@ -188,7 +197,7 @@ class ProbeDebugger:
             up -= 1
         return frame
 
-    def _look_in_fork(self, probe, event, test, number, frame):
+    def _look_in_fork(self, probe, moment, frame):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):  # the program may have put anything in their place
                 stream.flush()
@@ -198,22 +207,22 @@ class ProbeDebugger:
                 silent = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):
                     os.dup2(silent, descriptor)
-                self._tell(probe, event, test, number, _evaluate(probe.code, frame))
+                self._tell(probe, moment, _evaluate(probe.code, frame))
             finally:
                 os._exit(0)
         if fork.wait(time.time() + FORK_S) is None:
-            self._tell(probe, event, test, number, {"error": "it took too long"})
+            self._tell(probe, moment, {"error": "it took too long"})
         fork.kill()
 
     # - telling
 
-    def _tell(self, probe, event, test, number, found):
+    def _tell(self, probe, moment, found):
         """Writes what was found, unless the same was already found in this test."""
-        known = (probe.index, event, test, json.dumps(found, sort_keys=True))
-        if known in self._known and not (probe.time and probe.is_about(event, test, number)):
+        known = (probe.index, moment.event, moment.test, json.dumps(found, sort_keys=True))
+        if known in self._known and not (probe.time and probe.is_about(moment)):
             return
         self._known.add(known)
-        self._write(dict(found, probe=probe.index, event=event, test=test, time=number))
+        self._write(dict(found, probe=probe.index, **moment._asdict()))
 
     def _write(self, facts):
         os.write(self._record, json.dumps(facts).encode("ascii") + b"\n")

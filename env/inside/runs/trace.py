@@ -40,15 +40,20 @@ _open, _write, _close, _dumps = os.open, os.write, os.close, json.dumps
 
 _getpid = os.getpid
 GRACE_S = 1.0
+"""How long the program may take to write its calls once the time is up."""
 TIMED_OUT = 124
 FIRST_CALLS, LAST_CALLS = 100, 20
+"""Calls of one test that are kept."""
 FULL_LINES = 30000
 """Lines of one test whose values are looked at; after that only the calls are recorded."""
 TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
 """Characters of values that are recorded of one test, and of all tests."""
 PASSING_CALLS, ALL_CALLS = 400, 1000
+"""Calls that are recorded of all passing tests, and of all tests."""
 YIELDS = 20
+"""Values that are recorded of what one call yields."""
 CALLER_DEPTH = 60
+"""How many frames are searched for the caller in the project."""
 
 
 class CallRecorder(Observer):

@@ -43,6 +43,7 @@ from .unittest_runs import write_outcomes
 
 PATIENCE = 5
 LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
+"""What a variant may take at least, however fast the unchanged run was; the latter if pytest has collected already."""
 IMPORT_S = 30.0
 
 
