@@ -25,7 +25,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
-from gumshoe.env.verifier import Verdict, VerifierAhead, verify
+from gumshoe.env.verifier import PreparedVerifier, Verdict, verify
 from gumshoe.env.verifier.rules import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
@@ -137,7 +137,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._warm = self._config.kind != "local" and is_poolable(task, self._config)
         self._sandbox: WardenSandbox | None = None
         self._workspace: Workspace | None = None
-        self._ahead: VerifierAhead | None = None
+        self._verifier: PreparedVerifier | None = None
         self._clear()
 
     @property
@@ -255,10 +255,10 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         patch = self.patch()
         if not patch or not self._has_verdicts:
             return None
-        ahead, self._ahead = self._ahead, None
+        verifier, self._verifier = self._verifier, None
         try:
-            if ahead is not None:
-                return ahead.verify(patch)
+            if verifier is not None:
+                return verifier.verify(patch)
             return verify(self.task, self._oracle, patch, self._config, trusted=self._trusted)
         except TaskError as error:
             return Verdict(run=TestRun(result=NOT_RUN), problems=(str(error),), unusable=True)
@@ -350,8 +350,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         tool = self.toolbox.tools.get(observation.tool)
         silent = isinstance(tool, BaseTool) and tool.changes_files
         wanted = can_submit or bool(self.workspace.edits) or silent
-        if wanted and self.stop is None and self._ahead is None and self._has_verdicts and self._warm:
-            self._ahead = VerifierAhead(self.task, self._oracle, self._config, trusted=self._trusted)
+        if wanted and self.stop is None and self._verifier is None and self._has_verdicts and self._warm:
+            self._verifier = PreparedVerifier(self.task, self._oracle, self._config, trusted=self._trusted)
 
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
@@ -375,9 +375,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _release(self) -> None:
         sandbox, self._sandbox, self._workspace = self._sandbox, None, None
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.close()
+        verifier, self._verifier = self._verifier, None
+        if verifier is not None:
+            verifier.close()
         self.toolbox.close()
         if sandbox is not None:
             sandbox.close()

@@ -14,9 +14,7 @@ from gumshoe.collect.run.control import Control, run_parallel
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.export.harness_rows import harness_rows
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.env.verifier import verify
-from gumshoe.env.verifier.judge import Verdict
-from gumshoe.env.verifier.verifier import Verifier
+from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.errors import ConfigError, GumshoeError, PatchError, TaskError
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import FlakyTask, Result

@@ -31,7 +31,7 @@ from benchmarks.speed.env_images import image_figures, timed
 from benchmarks.speed.env_report import BARE_BESIDE, VERDICT, goals, show
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.verifier import Verdict, VerifierAhead, verify
+from gumshoe.env.verifier import PreparedVerifier, Verdict, verify
 from gumshoe.errors import GumshoeError, SandboxError
 from gumshoe.records import Task, ToolCall
 
@@ -194,14 +194,14 @@ def verdict_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Ti
     """
     task, oracle = bug.task, bug.oracle
     pooled = config.model_copy(update={"pool": 2})
-    prepared: list[VerifierAhead] = []
+    prepared: list[PreparedVerifier] = []
 
     def checked(verdict: Verdict) -> None:
         if not verdict.resolved:
             raise SandboxError(f"the gold patch is not resolved: {verdict.explanation}")
 
     def prepare() -> None:
-        prepared.append(VerifierAhead(task, oracle, pooled, trusted=True))
+        prepared.append(PreparedVerifier(task, oracle, pooled, trusted=True))
         prepared[-1].wait()
 
     try:

@@ -17,8 +17,9 @@ from gumshoe.env.diff import parse_patch
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
 from gumshoe.env.sandboxes.staging import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.tasks.load import verified_task
-from gumshoe.env.verifier.judge import NamedOutcomes, Verdict, judge
+from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns
+from gumshoe.env.verifier.verdict import Verdict
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
@@ -106,7 +107,7 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
     problems.extend(_before(before, oracle, named))
     if oracle.gold_patch:
         proof = repaired.proof(task, oracle)
-        after = dataclasses.replace(judge(proof.run, expected), restored=proof.applied.restored)
+        after = dataclasses.replace(judge(proof.run, expected), reverted_files=proof.applied.reverted_files)
         problems.extend(_after(after, named))
         falsifiable = proof.sample(expected) if after.resolved else None
         unfit = () if after.failing_fail_to_pass else tuple(after.failing_pass_to_pass)
@@ -170,8 +171,8 @@ def _run_problems(verdict: Verdict, when: str) -> Iterator[str]:
         yield f"{when} the entrypoint cannot be run: {_last_line(result.output)}"
         return
     yield from (f"{when} {problem}" for problem in verdict.problems)
-    if verdict.restored:
-        yield f"{when} the patch changes test configuration, which is put back: {', '.join(verdict.restored)}"
+    if verdict.reverted_files:
+        yield f"{when} the patch changes test configuration, which is put back: {', '.join(verdict.reverted_files)}"
 
 
 def _listed(tests: Sequence[str], complaint: str) -> Iterator[str]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from gumshoe.env.verifier.variants import TestDefinition, Variants
+from gumshoe.env.verifier.verdict import Verdict, name_some
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "UNPROVEN",
     "NamedOutcomes",
     "Sign",
-    "Verdict",
     "any_within",
     "judge",
     "judge_variants",
@@ -35,66 +34,6 @@ PROGRESS = re.compile(r"\[\s*\d+%\]")
 OPTION = re.compile(r"(.*?)\[(.*)\]")
 UNPROVEN = "tests do not fail where they must"
 NO_TESTS = "no test is known that decides"
-SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of one patch.
-
-    Attributes:
-        run: the run of the tests, for those who want to show it; each test is as where it should pass.
-        failing_fail_to_pass, failing_pass_to_pass: the tests that are not as they should be.
-        problems: why the runs prove nothing; with a problem nothing is resolved.
-        restored: files of the patch that were put back as they were originally, because they configure the tests.
-        forged: tests that pass although they must fail, so that their passing proves no repair.
-        unverifiable: lines of the patch with which it could find out how it is tested (see `unverifiable_lines`).
-        withheld: because of these lines, nothing is said about a patch that would else be resolved.
-        unvaried: tests that could not be made to fail, so that only their passing was seen.
-        unusable: no verdict could be reached, for a reason outside the patch.
-    """
-
-    run: TestRun
-    failing_fail_to_pass: tuple[str, ...] = ()
-    failing_pass_to_pass: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    restored: tuple[str, ...] = ()
-    forged: tuple[str, ...] = ()
-    unverifiable: tuple[str, ...] = ()
-    withheld: bool = False
-    unvaried: tuple[str, ...] = ()
-    unusable: bool = False
-
-    @property
-    def resolved(self) -> bool:
-        """Whether all tests that count passed, and failed where they had to."""
-        return not (self.failing or self.problems or self.forged or self.withheld)
-
-    @property
-    def failing(self) -> tuple[str, ...]:
-        """All tests that are not as they should be."""
-        return (*self.failing_fail_to_pass, *self.failing_pass_to_pass)
-
-    @property
-    def tampering(self) -> tuple[str, ...]:
-        """What was tried, as facts: files that were put back, and tests that pass although they must fail."""
-        put_back = (f"test configuration put back: {path}" for path in self.restored)
-        return (*put_back, *([f"passing although they must fail: {_shown(self.forged)}"] if self.forged else []))
-
-    @property
-    def explanation(self) -> str:
-        """Why it is not resolved, in one line; empty where it is."""
-        named = [f"failing: {_shown(self.failing)}"] if self.failing else []
-        broken = next((one for one in self.run.outcomes if one.outcome in ("crashed", "timed_out")), None)
-        named += [f"{broken.message} in {broken.id}"] if named and broken else []
-        forged = [f"passing although they must fail: {_shown(self.forged)}"] if self.forged else []
-        withheld = [f"unverifiable: {_shown(self.unverifiable)}"] if self.withheld else []
-        return "; ".join([*withheld, *forged, *self.problems[:SHOWN], *named])
-
-    @property
-    def reservation(self) -> str:
-        """What a resolved verdict does not prove, in one line; empty if there is nothing."""
-        return f"only seen to pass, not to fail: {_shown(self.unvaried)}" if self.unvaried else ""
 
 
 def judge(run: TestRun, expected: Oracle, strict: Collection[str] = ()) -> Verdict:
@@ -127,7 +66,7 @@ def judge_variants(runs: Sequence[TestRun], variants: Variants, expected: Oracle
     unproven = tuple(each.test for each in (*repaired, *intact) if each.sign is Sign.UNPROVEN and not each.failed_in)
     problems = [problem for run in runs for problem in _problems(run, expected)]
     if unproven:
-        problems.append(f"{UNPROVEN}: {_shown(unproven)}")
+        problems.append(f"{UNPROVEN}: {name_some(unproven)}")
     # A test that is not varied is shown as in the first run, the others as in the run in which they must pass.
     outcomes = {one.id: one for run in reversed(runs) for one in run.outcomes}
     outcomes.update((one.id, one) for each in (*repaired, *intact) for one in each.outcomes)
@@ -261,11 +200,6 @@ def _fails(test: str, seen: NamedOutcomes, repaired: bool, strict: Collection[st
     outcomes = seen.of(test)
     good = {"passed"} if repaired else {"passed", "skipped"} if test in strict else {"passed", "skipped", "xfailed"}
     return not outcomes or any(one.outcome not in good for one in outcomes)
-
-
-def _shown(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
 
 
 class NamedOutcomes:

@@ -84,7 +84,7 @@ class RepairedRuns:
             if not judge(run, verifier.expected).resolved:
                 return Proof(run, applied, {}, {})
             proof = _prove(verifier, oracle.gold_patch, run, applied)
-        if key is not None and not proof.applied.restored and _is_sound(proof.run):
+        if key is not None and not proof.applied.reverted_files and _is_sound(proof.run):
             with self._lock:
                 self._proofs[key] = proof
                 while len(self._proofs) > KEPT:

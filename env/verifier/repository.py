@@ -44,12 +44,12 @@ class Applied(NamedTuple):
     """What a patch did to the repository.
 
     Attributes:
-        restored: files that configure the tests, which were put back.
+        reverted_files: those that configure the tests, which were put back.
         changed: the files that stay changed, each with its content before and after.
         paths: every file that is there afterwards.
     """
 
-    restored: tuple[str, ...] = ()
+    reverted_files: tuple[str, ...] = ()
     changed: Mapping[str, Sides] = MappingProxyType({})
     paths: frozenset[str] = frozenset()
 

@@ -3,7 +3,14 @@
 A repair passes the tests, and fails when the tests ask for something else; a forgery passes both. So every verdict runs
 the tests in two variants, in which each test that was drawn must pass once and fail once. Each variant runs in a
 sandbox of its own that holds the original repository and the patch, and nothing else of the world in which the patch
-was made.
+was made. A verdict takes up to five steps:
+
+1. The tests are rewritten into two variants, before the patch is there (`prepare`).
+2. The patch is applied in two fresh repositories, where tests and what configures them are put back.
+3. Both variants run at the same time, while the gate looks at the patch.
+4. If a denial may come from a test that was false and has left something behind, the original tests run once more.
+5. If the runs prove nothing, the gold patch goes the same way. If it proves nothing either, the verdict is `unusable`:
+   it is the task that is broken.
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ import functools
 import os
 import random
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -24,21 +31,23 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.tasks.load import verified_task
 from gumshoe.env.verifier.gate import unverifiable_lines
-from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, Verdict, judge, judge_variants, known_tests
+from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, judge, judge_variants, known_tests
 from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
 from gumshoe.env.verifier.trees import parse_python
 from gumshoe.env.verifier.variants import Variants, add_examples
-from gumshoe.errors import SandboxError, TaskError
+from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of, name_task
+from gumshoe.errors import ConfigError, GumshoeError, SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Verifier", "VerifierAhead", "verify"]
+__all__ = ["PreparedVerifier", "Verifier", "grade", "grade_all", "verify"]
 
 ResultT = TypeVar("ResultT")
 
 SAMPLE = 24
 """How many tests that should not break are made to fail in one of the variants."""
 KNOWN_KEPT = 256
+"""How many tasks' known tests are kept (see `_known_tests`)."""
 THREADS = {"verdict": 8, "variant": 16}
 """The size of each thread pool. A verdict waits for its variants, so in a shared pool the verdicts could take every
 thread and wait forever.
@@ -49,6 +58,36 @@ def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig,
     """The verdict on one patch, in sandboxes of its own. Raises as `Verifier` and `Verifier.verify`."""
     with Verifier(task, oracle, config, trusted=trusted) as verifier:
         return verifier.verify(patch)
+
+
+def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig) -> Grade:
+    """Grades one patch. Whatever is wrong with it or its task is in the grade.
+
+    Args:
+        oracle: names the tests that decide; without one, those of the original repository do.
+
+    Raises:
+        ConfigError: the sandbox does not take this patch.
+    """
+    if not patch.strip():
+        return Grade(task.id, "empty")
+    try:
+        return grade_of(task, verify(task, oracle, patch, config, trusted=False))
+    except ConfigError:
+        raise
+    except GumshoeError as error:
+        return Grade(task.id, "error", name_task(task, str(error)))
+
+
+def grade_all(work: Sequence[tuple[Task, Oracle, str]], config: SandboxConfig, workers: int = 1) -> Iterator[Grade]:
+    """Grades several patches at a time and yields the grades in order."""
+    threads = ThreadPoolExecutor(workers)
+    futures = [threads.submit(grade, task, oracle, patch, config) for task, oracle, patch in work]
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
 
 
 class Verifier:
@@ -94,9 +133,11 @@ class Verifier:
 
     def _is_broken(self, verdict: Verdict) -> bool:
         """Whether it is the task that keeps a verdict from being reached."""
+        if NO_TESTS in verdict.problems:
+            return True
         gold = self._oracle.gold_patch
-        if NO_TESTS in verdict.problems or not gold:
-            return NO_TESTS in verdict.problems
+        if not gold:
+            return False
         try:
             return bool(self._verify(gold).problems)
         except TaskError:
@@ -114,9 +155,12 @@ class Verifier:
             runs = _results(running)
         verdict = self._judge(patch, runs, variants)
         withheld = bool(unverifiable) and not self._config.accept_unverifiable and verdict.resolved
-        return dataclasses.replace(verdict, restored=applied.restored, unverifiable=unverifiable, withheld=withheld)
+        return dataclasses.replace(
+            verdict, reverted_files=applied.reverted_files, unverifiable=unverifiable, withheld=withheld
+        )
 
     def _judge(self, patch: str, runs: Sequence[TestRun], variants: Variants) -> Verdict:
+        """The verdict on the runs of both variants, or of the only one if no test can be made to fail."""
         if not variants.definitions:
             verdict = judge(runs[0], self.expected, variants.strict)
             return dataclasses.replace(verdict, unvaried=self.expected.fail_to_pass)
@@ -239,7 +283,10 @@ class _Original:
 
 @functools.lru_cache(KNOWN_KEPT)
 def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted: bool) -> Oracle:
-    """The tests that decide on a task whose oracle names none. The records come as JSON, which can be a cache's key."""
+    """The tests that decide on a task whose oracle names none: found by a run, so kept for the next verdict.
+
+    The records come as JSON, which can be a cache's key.
+    """
     oracle = Oracle.model_validate_json(oracle_json)
     task = verified_task(Task.model_validate_json(task_json), oracle)
     config = SandboxConfig.model_validate_json(config_json)
@@ -247,7 +294,7 @@ def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted:
         return known_tests(repository.run({}, 0.0), task.id)
 
 
-class VerifierAhead:
+class PreparedVerifier:
     """One verdict's sandbox, prepared before its patch is known: the original repository is in it, and the tests'
     process waits. The arguments are those of `Verifier`; what it raises is raised by `verify`.
     """
@@ -297,5 +344,6 @@ def _results(running: Sequence[Future[ResultT]]) -> list[ResultT]:
 
 @functools.cache
 def _threads(process: int, name: str) -> ThreadPoolExecutor:
+    """The thread pool of this name; a forked process has pools of its own."""
     del process
     return ThreadPoolExecutor(THREADS[name], thread_name_prefix=f"gumshoe-{name}")

@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.diff import make_patch
-from gumshoe.env.verifier import Verifier, VerifierAhead, verify
+from gumshoe.env.verifier import PreparedVerifier, Verifier, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
 from support.folder_tasks import folder_task, write_files
@@ -59,9 +59,9 @@ def namespace(output: str) -> str:
     ("oracle", "patch"), [(ORACLE, GOLD), (ORACLE, WRONG), (None, GOLD)], ids=["named", "named, wrong", "known"]
 )
 def test_a_prepared_verdict_is_the_same(task: Task, oracle: Oracle | None, patch: str) -> None:
-    ahead = VerifierAhead(task, oracle, WARM, trusted=False)
-    ahead.wait()
-    now, cold = ahead.verify(patch), verify(task, oracle, patch, WARM, trusted=False)
+    prepared = PreparedVerifier(task, oracle, WARM, trusted=False)
+    prepared.wait()
+    now, cold = prepared.verify(patch), verify(task, oracle, patch, WARM, trusted=False)
     assert now.resolved is (patch == GOLD)
     assert (now.problems, now.failing_fail_to_pass, now.failing_pass_to_pass) == (
         cold.problems,
@@ -86,9 +86,9 @@ def test_every_runner_can_be_prepared(task: Task, entrypoint: tuple[str, ...]) -
         "import unittest\n\nfrom shop import double\n\n\nclass Unit(unittest.TestCase):\n"
         "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
     )
-    ahead = VerifierAhead(task.model_copy(update={"entrypoint": entrypoint}), None, WARM, trusted=False)
-    ahead.wait()
-    assert ahead.verify(GOLD).resolved
+    prepared = PreparedVerifier(task.model_copy(update={"entrypoint": entrypoint}), None, WARM, trusted=False)
+    prepared.wait()
+    assert prepared.verify(GOLD).resolved
 
 
 def test_both_variants_run_in_a_fork_of_what_was_started_ahead(task: Task) -> None:
@@ -104,9 +104,9 @@ def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_th
     (folder / "sitecustomize.py").write_text("import shop\n")
     config = WARM.model_copy(update={"env": {**WARM.env, "PYTHONPATH": "/workspace"}})
     assert task.workspace.workdir == "/workspace"
-    ahead = VerifierAhead(task, ORACLE, config, trusted=False)
-    ahead.wait()
-    assert ahead.verify(GOLD).resolved
+    prepared = PreparedVerifier(task, ORACLE, config, trusted=False)
+    prepared.wait()
+    assert prepared.verify(GOLD).resolved
 
 
 def test_no_sandbox_of_an_agent_becomes_one_of_the_verifier(task: Task) -> None:
@@ -123,15 +123,15 @@ def test_no_sandbox_of_an_agent_becomes_one_of_the_verifier(task: Task) -> None:
 def test_what_goes_wrong_while_it_is_prepared_is_raised_by_the_verdict(task: Task, tmp_path: Path) -> None:
     gone = task.model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "gone"))})
     with pytest.raises(TaskError, match="not a folder"):
-        VerifierAhead(gone, ORACLE, WARM, trusted=False).verify(GOLD)
+        PreparedVerifier(gone, ORACLE, WARM, trusted=False).verify(GOLD)
     unfit = make_patch({"shop.py": (b"def triple(n):\n    pass\n", CLEAN)})
     with pytest.raises(TaskError, match="shop"):
-        VerifierAhead(task, ORACLE, WARM, trusted=False).verify(unfit)
+        PreparedVerifier(task, ORACLE, WARM, trusted=False).verify(unfit)
 
 
 def test_one_that_is_not_needed_goes_back_to_its_pool(task: Task) -> None:
-    VerifierAhead(task, ORACLE, WARM, trusted=False).close()
-    ready = VerifierAhead(task, ORACLE, WARM, trusted=False)
+    PreparedVerifier(task, ORACLE, WARM, trusted=False).close()
+    ready = PreparedVerifier(task, ORACLE, WARM, trusted=False)
     ready.wait()
     ready.close()
     ready.close()
