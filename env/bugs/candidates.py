@@ -12,8 +12,7 @@ from typing import TypeVar
 import libcst as cst
 
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.operators.mutation import Mutation, Operator, apply
-from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.bugs.operators.mutation import Mutation, Operator, ParsedFile, apply
 from gumshoe.env.diff import split_lines
 
 __all__ = [

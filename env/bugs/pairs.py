@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from gumshoe.env.bugs.candidates import Bug, CodePosition
-from gumshoe.env.bugs.operators.source import statements
+from gumshoe.env.bugs.operators.mutation import statements
 from gumshoe.env.bugs.verify import CandidateVerdict
 from gumshoe.env.diff import split_lines
 

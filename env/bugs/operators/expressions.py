@@ -7,8 +7,16 @@ from itertools import pairwise
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, like, negated, operator, pick_name, replace, shifted
-from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.bugs.operators.mutation import (
+    Mutation,
+    ParsedFile,
+    like,
+    negated,
+    operator,
+    pick_name,
+    replace,
+    shifted,
+)
 
 ARITHMETIC: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
     cst.Add: (cst.Subtract,),

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, operator, replace
-from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, operator, replace
 
 READERS = (
     cst.Arg,

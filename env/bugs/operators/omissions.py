@@ -8,6 +8,7 @@ import libcst as cst
 
 from gumshoe.env.bugs.operators.mutation import (
     Mutation,
+    ParsedFile,
     operator,
     parenthesized,
     pick_name,
@@ -15,7 +16,6 @@ from gumshoe.env.bugs.operators.mutation import (
     replace,
     unwrapped,
 )
-from gumshoe.env.bugs.operators.source import ParsedFile
 
 LEAVES = (cst.Return, cst.Raise, cst.Continue, cst.Break)
 

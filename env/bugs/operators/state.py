@@ -9,8 +9,7 @@ from itertools import pairwise
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, operator, replace, without_statement
-from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, operator, replace, without_statement
 
 EMPTY = ("[]", "{}", "list()", "dict()", "set()")
 

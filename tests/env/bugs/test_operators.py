@@ -10,8 +10,7 @@ import pytest
 
 from gumshoe.env.bugs.candidates import Candidate, candidates, project_candidates
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.operators.mutation import apply
-from gumshoe.env.bugs.operators.source import ParsedFile
+from gumshoe.env.bugs.operators.mutation import ParsedFile, apply
 from gumshoe.env.tasks.projects import casebook_projects
 
 # One small file in which every operator finds something; odd spacing and comments show whether formatting is kept.
