@@ -2,7 +2,7 @@
 
 | part | holds |
 |---|---|
-| `config`, `policy_config` | the config of `gumshoe collect`, and those of the policies |
+| `config` | the config of `gumshoe collect`, and those of the policies |
 | `packs` | context packs: how they read, whether their quotes were seen, how well their places match |
 | `text_env` | the environment as plain text, for those who have only a text generator |
 | `commands` | the command lines; `play`, debugging by hand, is all in there |

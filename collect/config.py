@@ -1,24 +1,227 @@
-"""The config of `gumshoe collect` and its sections."""
+"""The config of `gumshoe collect` and its sections, and those of the policies: who chooses the actions."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+import datetime
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
-from gumshoe.collect.policy_config import ModelConfig, PolicyConfig
-from gumshoe.config import Config
+from gumshoe.config import Config, WebAddress
 from gumshoe.env.config import SandboxConfig
-from gumshoe.records import Limits
+from gumshoe.records import Limits, Usage
 
 __all__ = [
     "AgentConfig",
+    "AnthropicConfig",
+    "ApiVersion",
     "BranchConfig",
     "BudgetConfig",
     "CollectConfig",
+    "CustomConfig",
+    "HumanConfig",
+    "InvestigatorConfig",
     "LimitsConfig",
+    "ModelConfig",
+    "ModelSettings",
+    "OpenAIConfig",
+    "PolicyConfig",
+    "Prices",
     "RayConfig",
+    "ReplayConfig",
+    "RetryConfig",
+    "ScriptedConfig",
+    "SuspectConfig",
     "TasksConfig",
+    "TeacherConfig",
+    "TracebackConfig",
+    "VaryConfig",
+]
+
+
+class TeacherConfig(Config):
+    """The scripted teacher: knows the answer, but works in the real environment."""
+
+    kind: Literal["teacher"] = "teacher"
+    explore: float = Field(default=0.25, ge=0, le=1, description="probability of a step that is not strictly needed")
+    locations: Literal["lines", "functions"] = Field(
+        default="lines",
+        description="what it reports: only the lines that matter, or the whole functions that contain them",
+    )
+
+
+class TracebackConfig(Config):
+    """The heuristic that runs the tests once and reports the last line of the traceback."""
+
+    kind: Literal["traceback"] = "traceback"
+
+
+class SuspectConfig(Config):
+    """Reports the function that the tool suspects lists first: the heuristic that needs no model."""
+
+    kind: Literal["suspect"] = "suspect"
+
+
+class VaryConfig(Config):
+    """Tries small changes in the suspects with the tool vary, and reports where one helps."""
+
+    kind: Literal["vary"] = "vary"
+
+
+class InvestigatorConfig(Config):
+    """Finds the bug by experiments, without a model and without the answer."""
+
+    kind: Literal["investigator"] = "investigator"
+    sure: float = Field(
+        default=0.9, gt=0, le=1, description="probability of its first location from which on it reports"
+    )
+    patience: float = Field(
+        default=0.02, ge=0, description="expected information, in bits per test run, below which it stops looking"
+    )
+    turns: int = Field(default=24, ge=1, description="maximum number of looks; at least two less than limits.steps")
+
+
+class ScriptedConfig(Config):
+    """A fixed list of completions."""
+
+    kind: Literal["scripted"] = "scripted"
+    script: str = Field(description="JSON-lines file with one completion per line")
+
+
+class ReplayConfig(Config):
+    """Repeats what another run's agent did on the same tasks."""
+
+    kind: Literal["replay"] = "replay"
+    run: str = Field(description="run folder whose trajectories are replayed")
+
+
+class CustomConfig(Config):
+    """Your own policy."""
+
+    kind: Literal["custom"] = "custom"
+    path: str = Field(description="package.module:attribute of its factory, called with task=, seed= and the options")
+    options: dict[str, JsonValue] = Field(default_factory=dict, description="further arguments")
+
+
+class HumanConfig(Config):
+    """A person at the terminal."""
+
+    kind: Literal["human"] = "human"
+
+
+class RetryConfig(Config):
+    """How often a failing server is asked again."""
+
+    attempts: int = Field(default=6, ge=1, description="attempts per completion, including the first")
+    first_s: float = Field(
+        default=1.0, ge=0, description="wait after the first failure; doubles each time, with jitter"
+    )
+    longest_s: float = Field(default=60.0, ge=0, description="longest wait between two attempts")
+    longest_retry_after_s: float = Field(default=300.0, ge=0, description="longest accepted Retry-After of a server")
+
+
+class Prices(Config):
+    """Dollars for a million tokens."""
+
+    prompt: float = Field(ge=0, description="tokens read")
+    cached: float | None = Field(default=None, ge=0, description="tokens read from the prefix cache; null: as prompt")
+    completion: float = Field(ge=0, description="tokens written")
+
+    def cost(self, usage: Usage) -> float:
+        """Dollars for `usage`."""
+        cached = self.prompt if self.cached is None else self.cached
+        fresh = max(0, usage.prompt_tokens - usage.cached_tokens)
+        return (fresh * self.prompt + usage.cached_tokens * cached + usage.completion_tokens * self.completion) / 1e6
+
+
+def _as_written(value: Any) -> Any:
+    """YAML takes 2024-10-21 for a date."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+ApiVersion = Annotated[str, BeforeValidator(_as_written)]
+"""A version that looks like a date, such as 2024-10-21."""
+
+
+class ModelSettings(Config):
+    """How a model behind a server is asked, whatever the server speaks."""
+
+    model: str = Field(description="name of the model, as the server knows it")
+    base_url: WebAddress | None = Field(
+        default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI or Anthropic itself"
+    )
+    endpoints: tuple[WebAddress, ...] = Field(
+        default=(), description="several servers of one model; an episode stays on one"
+    )
+    profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
+    tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
+    temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
+    top_p: float | None = Field(default=None, gt=0, le=1, description="null: the server's default")
+    stream: bool = Field(default=False, description="receive the answer in pieces")
+    timeout_s: float = Field(default=600.0, gt=0, description="seconds to wait for the server")
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict, description="further fields of the request")
+    prices: Prices | None = Field(default=None, description="prices used to compute cost; null: cost unknown")
+    retry: RetryConfig = Field(default=RetryConfig(), description="retries of failed requests")
+
+
+class OpenAIConfig(ModelSettings):
+    """A model behind an OpenAI-compatible server."""
+
+    kind: Literal["openai"] = "openai"
+    label: str | None = Field(default=None, description="name in traces; null: the server's name")
+    azure_api_version: ApiVersion | None = Field(
+        default=None, description="the server is Azure OpenAI: its API version; model is then the deployment"
+    )
+    azure_entra: bool = Field(default=False, description="sign in to Azure with Entra ID instead of a key")
+    api_key_env: str = Field(default="OPENAI_API_KEY", description="environment variable with the key")
+    syntax: Literal["native", "text", "template"] = Field(
+        default="native",
+        description="native: the server parses tool calls; text: <tool_call> blocks in the text; template: tools go "
+        "to the server's chat template, calls are <tool_call> blocks in the text, as in training",
+    )
+    parallel_tool_calls: bool | None = Field(
+        default=None, description="allow several calls in one turn; null: the server's default"
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="tokens of one completion; null: the server's default"
+    )
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = Field(
+        default="max_tokens", description="the server's name for the token limit"
+    )
+    send_seed: bool = Field(default=False, description="send the episode's seed for sampling")
+    token_ids: bool = Field(
+        default=False,
+        description="ask for the ids and log probabilities of the sampled tokens, which training then uses (vLLM)",
+    )
+
+
+class AnthropicConfig(ModelSettings):
+    """A model behind Anthropic's Messages API, or a server that speaks it. Needs the extra `anthropic`."""
+
+    kind: Literal["anthropic"] = "anthropic"
+    api_key_env: str = Field(default="ANTHROPIC_API_KEY", description="environment variable with the key")
+    max_tokens: int = Field(default=8192, ge=1, description="tokens of one completion")
+    thinking: dict[str, JsonValue] | None = Field(
+        default=None, description="in the API's format, such as {type: adaptive}; null: not requested"
+    )
+
+
+ModelConfig = OpenAIConfig | AnthropicConfig
+"""The policies that ask a model behind a server."""
+
+PolicyConfig = Annotated[
+    TeacherConfig
+    | TracebackConfig
+    | SuspectConfig
+    | VaryConfig
+    | InvestigatorConfig
+    | ScriptedConfig
+    | ReplayConfig
+    | HumanConfig
+    | CustomConfig
+    | OpenAIConfig
+    | AnthropicConfig,
+    Field(discriminator="kind"),
 ]
 
 

@@ -9,8 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig, RayConfig, TasksConfig
-from gumshoe.collect.policy_config import PolicyConfig
+from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, RayConfig, TasksConfig
 from gumshoe.config import Config, ConfigT, WebAddress
 from gumshoe.env.config import SandboxConfig
 

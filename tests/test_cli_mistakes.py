@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import CommandConfig

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import CollectConfig, CustomConfig, HumanConfig
 from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
 from gumshoe.collect.data.tree import is_whole
 from gumshoe.collect.episode.episode import Episode
@@ -17,7 +17,6 @@ from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.human import StepPolicy
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
-from gumshoe.collect.policy_config import CustomConfig, HumanConfig
 from gumshoe.collect.run.control import Control, stop_on_signals
 from gumshoe.collect.run.factories import open_factories
 from gumshoe.collect.run.progress import ProgressDisplay

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, field_validator
 
-from gumshoe.collect.policy_config import AnthropicConfig, ModelConfig, OpenAIConfig, PolicyConfig
+from gumshoe.collect.config import AnthropicConfig, ModelConfig, OpenAIConfig, PolicyConfig
 from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 

@@ -6,9 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import assert_never
 
-from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.scripted import Recordings
-from gumshoe.collect.policy_config import (
+from gumshoe.collect.config import (
     AnthropicConfig,
     CustomConfig,
     HumanConfig,
@@ -22,6 +20,8 @@ from gumshoe.collect.policy_config import (
     TracebackConfig,
     VaryConfig,
 )
+from gumshoe.collect.policies.llm import find_key
+from gumshoe.collect.policies.scripted import Recordings
 from gumshoe.errors import ConfigError, GumshoeError, PolicyError
 from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy

@@ -12,12 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
+from gumshoe.collect.config import AgentConfig, AnthropicConfig, CollectConfig, LimitsConfig, OpenAIConfig, PolicyConfig
 from gumshoe.collect.data.store import TRAJECTORIES, RunFolder, read_trajectories
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.llm import find_key, with_llm
 from gumshoe.collect.policies.registry import check_policy
-from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, PolicyConfig
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.errors import PolicyError
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair

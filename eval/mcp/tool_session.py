@@ -13,10 +13,9 @@ from typing import Any, TypeVar, cast
 
 from pydantic import Field, JsonValue, field_validator
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig
+from gumshoe.collect.config import AgentConfig, InvestigatorConfig, LimitsConfig, PolicyConfig
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
-from gumshoe.collect.policy_config import InvestigatorConfig, PolicyConfig
 from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
 from gumshoe.collect.run.play import play_one
 from gumshoe.config import Config

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import AnthropicConfig, CollectConfig, OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
-from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, Prices, RetryConfig
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 from support.collect.anthropic_answers import call, refusal, said, stream, text, thinking

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.collect.config import InvestigatorConfig
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator import InvestigatorPolicy
@@ -15,7 +16,6 @@ from gumshoe.collect.policies.investigator.belief import form_belief
 from gumshoe.collect.policies.investigator.latest import in_words, line_and_change
 from gumshoe.collect.policies.investigator.policy import pack_of
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.policy_config import InvestigatorConfig
 from gumshoe.eval.score.metrics import conduct_of
 from gumshoe.records import (
     DebugFrame,

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import CollectConfig, OpenAIConfig, TeacherConfig
 from gumshoe.collect.policies.llm import find_key, llm_path, load_llm, with_llm, write_template
-from gumshoe.collect.policy_config import OpenAIConfig, TeacherConfig
 from gumshoe.errors import ConfigError
 from support.provider_server import chat, fault, provider
 

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
+from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
-from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Message
 from support.provider_server import Provider, chat, provider, raw

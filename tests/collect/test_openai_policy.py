@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.collect.policies.providers.provider import parse_retry_after
-from gumshoe.collect.policy_config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 from gumshoe.text import escape

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import (
+    CollectConfig,
+    ReplayConfig,
+)
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
@@ -15,9 +18,6 @@ from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.scripted import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
-from gumshoe.collect.policy_config import (
-    ReplayConfig,
-)
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
 from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
-from gumshoe.collect.policy_config import AnthropicConfig, OpenAIConfig, RetryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, ToolSchema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumshoe.collect.policy_config import CustomConfig
+from gumshoe.collect.config import CustomConfig
 from gumshoe.records import StopReason, Trajectory
 from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.config import AgentConfig, TeacherConfig
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
-from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.collect.config import VaryConfig
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.policies.heuristics import VaryPolicy
-from gumshoe.collect.policy_config import VaryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.records import StopReason, ToolSchema, Trajectory
 from support.collect.seeker_episodes import play_seeker, shop_task, tools_called

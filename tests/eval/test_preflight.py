@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.policy_config import OpenAIConfig
+from gumshoe.collect.config import OpenAIConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.policies import endpoints_of_policy

@@ -16,9 +16,8 @@ import pytest
 import yaml
 
 from gumshoe.cli import main
-from gumshoe.collect.config import TasksConfig
+from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.policy_config import TracebackConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError

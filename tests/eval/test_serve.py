@@ -15,8 +15,8 @@ from pathlib import Path
 import openai
 import pytest
 
+from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
-from gumshoe.collect.policy_config import OpenAIConfig
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.policy_config import TracebackConfig
+from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.collect.config import TasksConfig
-from gumshoe.collect.policy_config import OpenAIConfig, TracebackConfig
+from gumshoe.collect.config import OpenAIConfig, TasksConfig, TracebackConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.console import Console
 from gumshoe.errors import DatasetError

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumshoe.collect.config import CollectConfig, TasksConfig
+from gumshoe.collect.config import CollectConfig, TasksConfig, TeacherConfig
 from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.data.store import RunFolder, read_failures, read_state, read_trajectories
-from gumshoe.collect.policy_config import TeacherConfig
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Completion
 from support.collect.small_trajectories import trajectory

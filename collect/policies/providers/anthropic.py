@@ -11,10 +11,10 @@ from typing import Any, Literal
 import anthropic
 from anthropic.types import Message as Answer
 
+from gumshoe.collect.config import AnthropicConfig, Prices
 from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
-from gumshoe.collect.policy_config import AnthropicConfig, Prices
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 from gumshoe.text import clean

@@ -18,10 +18,10 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.completion_usage import CompletionUsage
 
+from gumshoe.collect.config import OpenAIConfig, Prices
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat, as_text_chat, split_thought
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
-from gumshoe.collect.policy_config import OpenAIConfig, Prices
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.text import clean

@@ -16,8 +16,8 @@ import httpx2
 import tenacity
 from pydantic import ValidationError
 
+from gumshoe.collect.config import Prices, RetryConfig
 from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.policy_config import Prices, RetryConfig
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 

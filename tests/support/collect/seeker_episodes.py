@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.config import AgentConfig, PolicyConfig
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
-from gumshoe.collect.policy_config import PolicyConfig
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Limits, Task, Trajectory, WorkspaceSpec
