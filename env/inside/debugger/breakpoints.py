@@ -56,17 +56,25 @@ class Breakpoint:
 
 
 class Breakpoints:
-    """All breakpoints, and quick answers to whether a code object or a line has one."""
+    """All breakpoints, and quick answers to whether a code object or a line has one.
+
+    Attributes:
+        by_number: the breakpoints.
+        unreported: whether the host has not been told of the latest changes.
+        catches: those that stop at exceptions and are enabled.
+        wanted: {id of a code object: (whether it has one, the code object)}, as far as that has been asked.
+        span: counts the tests, and the times between two of them.
+    """
 
     def __init__(self, files):
         self.files = files
         self.by_number = {}
         self.unreported = False
-        self.span = 0
         self.catches = []
-        self._by_path = {}
         self.wanted = {}
-        self._since = {}
+        self.span = 0
+        self._by_path = {}  # {path: {line: [breakpoint]}} of those that are enabled
+        self._since = {}  # {(path, line): the span in which it got a breakpoint}
 
     def __bool__(self):
         return bool(self._by_path or self.catches)
@@ -213,8 +221,11 @@ def _condition_met(breakpoint_, frame):
 
 
 LONGEST = 6000
+"""Characters of a watched value that are compared."""
 FIRST_VALUES, LAST_VALUES = 100, 100
+"""Values of logpoints that are kept until the next stop."""
 SHOWN = 20
+"""How many of them are shown."""
 
 
 class Watch:

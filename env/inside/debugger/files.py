@@ -15,6 +15,7 @@ from ..programs.project import FOREIGN
 from .language import CommandError
 
 SEARCH_LIMIT = 3000
+"""How many files are searched for a function."""
 # Flags of code objects, as in `inspect`, which takes long to import.
 OPTIMIZED, VARARGS, VARKEYWORDS = 1, 4, 8
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

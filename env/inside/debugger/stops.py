@@ -6,8 +6,8 @@ import types
 
 from ..values import short_repr
 
-FRAME_LIMIT = 30
-LOCALS_LIMIT = 40
+FRAME_LIMIT, LOCALS_LIMIT = 30, 40
+"""How many frames of a stop, and how many variables of a frame, are shown."""
 END_OF_ITERATION = (StopIteration, StopAsyncIteration, GeneratorExit)
 # Flags of code objects, as in `inspect`, which takes long to import.
 GENERATOR, COROUTINE, ITERABLE_COROUTINE, ASYNC_GENERATOR = 0x20, 0x80, 0x100, 0x200

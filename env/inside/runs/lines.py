@@ -72,12 +72,13 @@ class Follower:
         self._path_of = path_of
         self._is_test = is_test
         self._patience = patience
-        self._kinds = {}
-        self._paths = {}
-        self._functions = {}
-        self._calls = {}
-        self._raised = {}
-        self._count = 0
+        self._kinds = {}  # {file name: OUTSIDE, TESTS or FOLLOWED}
+        self._paths = {}  # {file name: its path in the project}
+        # Of the running test. Code objects are kept with their ids, so that no other can get the same one.
+        self._functions = {}  # {id of a code object: its _Function}
+        self._calls = {}  # {(id, id): (code object that calls, the one that is called)}
+        self._raised = {}  # {id of an exception: its _Raised}
+        self._count = 0  # the lines that it ran, each once
 
     def kind(self, filename):
         """The kind of a file."""

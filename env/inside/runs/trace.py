@@ -59,6 +59,15 @@ CALLER_DEPTH = 60
 class CallRecorder(Observer):
     """Takes in what is seen of a function, and how the tests end.
 
+    Attributes:
+        on: whether what happens now is recorded.
+        watching: what watches the function (see `watch_function`); None before it does.
+        tests: how many tests have failed, and how many have passed.
+        test: the running test.
+        number, lines, size: its calls of the function, the lines that these ran, and the characters of their values.
+        active: its calls that go on, by the ids of their frames.
+        kept, last: its calls that have ended: the first ones by what equal calls have in common, and the last ones.
+
     Args:
         function: its `path` relative to the root, `line` (of its first decorator, or of `def`) and `name`.
         record: the file to write to.
@@ -70,17 +79,17 @@ class CallRecorder(Observer):
         self.function = function
         self.record = record
         self.root = root
-        self.paths = {}
-        self.wanted = {}
         self.on = False
         self.watching = None
         self.tests = {"failed": 0, "passed": 0}
+        self._paths = {}  # {file name: its path in the project}
+        self._wanted = {}  # {id of a code object: (whether it is the function's, the code object)}
         self._describer = Describer()
         self._process = _getpid()
-        self._written = self._calls = 0
+        self._written = self._calls = 0  # bytes and calls of all tests
         self._finished = False
-        self._passing = set()
-        self._over = False
+        self._passing = set()  # what equal calls have in common, of calls in passing tests
+        self._over = False  # whether the test has failed already
         self.start_test(first)
 
     # - tests
@@ -176,21 +185,21 @@ class CallRecorder(Observer):
 
     def wants(self, code):
         """Whether a code object is the function's."""
-        known = self.wanted.get(id(code))
+        known = self._wanted.get(id(code))
         if known is None:
             function = self.function
             wanted = code.co_name == function["name"] and code.co_firstlineno == function["line"]
             # The code object is kept with its id, so that no other can get the same one.
-            known = self.wanted[id(code)] = (wanted and self._path(code.co_filename) == function["path"], code)
+            known = self._wanted[id(code)] = (wanted and self._path(code.co_filename) == function["path"], code)
         return known[0]
 
     def _path(self, filename):
-        if filename not in self.paths:
+        if filename not in self._paths:
             found = project_path(filename, self.root)
             if found is None:
                 found = project_path(os.path.realpath(os.path.join(self.root, filename)), os.path.realpath(self.root))
-            self.paths[filename] = found
-        return self.paths[filename]
+            self._paths[filename] = found
+        return self._paths[filename]
 
     def called(self, frame):
         """A call begins."""
