@@ -2,6 +2,17 @@
 
 Importing this registers the environment: `gymnasium.make("gumshoe/Debug-v0", task=...)`. The names below are imported
 when they are first used, so that the import stays fast.
+
+| part | holds |
+|---|---|
+| `debug_env`, `workspace`, `spaces` | the environment, and the repository in its sandbox, as tools see it |
+| `sandboxes` | starting sandboxes and talking to them |
+| `inside` | all that runs in them |
+| `tasks` | where tasks come from |
+| `verifier` | whether a patch resolves its task |
+| `bugs` | making tasks: from bundled projects, and from packages |
+| `diff`, `git`, `outcomes` | patches; git and its patterns; the outcomes of test runs |
+| `environments` | what packages need to run their tests, built once and shared |
 """
 
 from __future__ import annotations

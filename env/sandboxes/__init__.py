@@ -1,1 +1,20 @@
-"""Places to run programs in: one client, one warden inside, and a backend for each way to start it."""
+"""Places to run programs in: one client, one warden inside, and a backend for each way to start it.
+
+    open_sandbox(task) ──> Backend          starts a sandbox, with a warden in it, and a terminal to that
+           │                  │
+           │       Link ──> Channel ══════> warden (`env/inside/warden`)
+           │         │
+           │   WardenSandbox                what everybody else sees: `protocols.Sandbox`
+           │
+           └──────> stage                   puts the repository in, activates its environment, runs its setup
+
+| module | what it does |
+|---|---|
+| `open` | chooses the kind of sandbox, starts it and puts the task in; the door |
+| `client` | `WardenSandbox`: run, read, write, sessions, snapshots |
+| `link`, `channel` | the connection to a warden: its life, and one request with its answer |
+| `backend` | what a backend is |
+| `local`, `bubblewrap`, `docker` | the backends; what they need is in `host` and `containers` |
+| `staging` | what is put into a sandbox |
+| `pool` | sandboxes that are started ahead |
+"""

@@ -1,1 +1,13 @@
-"""Running programs: what a project's files and test runners are, the test server, and small programs of our own."""
+"""Running programs in a sandbox: what several of our own need for that, the test server, and small ones.
+
+| module | what it is |
+|---|---|
+| `program` | runs a program as `python` would |
+| `project`, `runner_hooks` | which files are the project's; hooks into the runners of tests |
+| `channel` | the control channel to the host, which the debugger and the carriers of messages use |
+| `server`, `imports` | the test server, which forks programs with the test runner loaded |
+| `syntax` | says whether an interpreter can parse a file |
+| `mcp`, `relay` | carry the messages of an MCP server, and the HTTP requests of a program, to the host |
+| `pack_server` | an MCP server that hands over a report |
+| `drop_privileges`, `fetch_sdist` | for sandboxes in which environments are built, without a warden |
+"""
