@@ -12,6 +12,7 @@ when they are first used, so that the import stays fast.
 | `verifier` | whether a patch resolves its task |
 | `bugs` | making tasks: from bundled projects, and from packages |
 | `diff`, `git`, `outcomes` | patches; git and its patterns; the outcomes of test runs |
+| `swebench_export` | tasks for the official harness of SWE-bench |
 | `environments` | what packages need to run their tests, built once and shared |
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.run.control import Control, run_parallel
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.export.harness_rows import harness_rows
+from gumshoe.env.tasks.harness_rows import harness_rows
 from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.errors import ConfigError, GumshoeError, PatchError, TaskError

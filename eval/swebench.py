@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from pydantic import Field, ValidationError
 
-from gumshoe.env.export.harness_rows import COMPLETED, harness_rows
+from gumshoe.env.tasks.harness_rows import COMPLETED, harness_rows
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
 from gumshoe.records import Record
 from gumshoe.storage import describe, read_json, read_jsonl, write_atomic, write_jsonl

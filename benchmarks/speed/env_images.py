@@ -12,8 +12,8 @@ from typing import Any
 import docker
 
 from gumshoe.env import DebugEnv, SandboxConfig
-from gumshoe.env.export.swebench import write_context
 from gumshoe.env.sandboxes.open import close_pools
+from gumshoe.env.swebench_export import write_context
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
 
 __all__ = ["image_figures", "timed"]

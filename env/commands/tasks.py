@@ -208,7 +208,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    from gumshoe.env.export import export_tasks
+    from gumshoe.env.swebench_export import export_tasks
 
     out: Path = arguments.out
     if out.exists():

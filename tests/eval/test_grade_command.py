@@ -13,7 +13,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
-from gumshoe.env.export.harness_rows import harness_row
+from gumshoe.env.tasks.harness_rows import harness_row
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.swebench import Prediction, read_predictions, run_harness, write_predictions

@@ -12,8 +12,8 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.env.export.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.harness_rows import harness_row
 from gumshoe.env.verifier import grade_all
 from gumshoe.errors import SandboxError
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
