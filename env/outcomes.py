@@ -19,8 +19,7 @@ from posixpath import basename
 
 from gumshoe.protocols import Sandbox
 from gumshoe.records import TestOutcome
-from gumshoe.tools.runs.interpreters import is_pytest, our_plugin, python_words
-from gumshoe.tools.runs.scripts import end_running, pytest_options, read_outcomes
+from gumshoe.tools.runs.programs import end_running, is_pytest, our_plugin, pytest_options, python_words, read_outcomes
 
 __all__ = ["behind_tox", "parse_sympy", "parse_unittest", "read_record", "record_variables"]
 

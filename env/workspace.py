@@ -14,8 +14,7 @@ from gumshoe.env.outcomes import behind_tox, parse_sympy, parse_unittest, read_r
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
-from gumshoe.tools.runs.interpreters import behind_launcher, ignores_path, our_program, python_words
-from gumshoe.tools.runs.scripts import NO_TRACEBACKS
+from gumshoe.tools.runs.programs import NO_TRACEBACKS, behind_launcher, ignores_path, our_program, python_words
 
 __all__ = ["READONLY_FILE", "Workspace"]
 

@@ -14,7 +14,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import FAILING, DebugFrame, Decision, Observation, Reproduction, TestOutcome, TestRun
 from gumshoe.text import cut, cut_line, plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.runs.interpreters import is_pytest, syntax_error
+from gumshoe.tools.runs.programs import is_pytest, syntax_error
 from gumshoe.tools.runs.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
 from gumshoe.tools.runs.tracebacks import describe_frame, printed_frames, with_frames
 

@@ -27,7 +27,7 @@ from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.text import cut_line, plain_text
-from gumshoe.tools.runs.interpreters import PLAIN_OUTPUT, our_program
+from gumshoe.tools.runs.programs import PLAIN_OUTPUT, our_program
 
 if TYPE_CHECKING:
     from mcp import types

@@ -25,8 +25,7 @@ from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.code.source import read_source
-from gumshoe.tools.runs.interpreters import is_pytest
-from gumshoe.tools.runs.scripts import read_written, run_script, script_folder
+from gumshoe.tools.runs.programs import is_pytest, read_written, run_script, script_folder
 
 __all__ = [
     "FORMULAS",

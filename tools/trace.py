@@ -27,7 +27,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
-from gumshoe.tools.runs.scripts import describe_end, read_written, run_script, script_folder
+from gumshoe.tools.runs.programs import describe_end, read_written, run_script, script_folder
 from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 

@@ -26,7 +26,7 @@ from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import FAILING, PASSING
 from gumshoe.storage import parse_json
-from gumshoe.tools.runs.interpreters import our_program
+from gumshoe.tools.runs.programs import our_program
 
 __all__ = [
     "CandidateVerdict",

@@ -16,7 +16,7 @@ from gumshoe.env.sandboxes.channel import text_of
 from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
 from gumshoe.errors import SandboxClosed, SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match, SessionReply
-from gumshoe.tools.runs.interpreters import our_program, python_words
+from gumshoe.tools.runs.programs import our_program, python_words
 
 __all__ = ["WardenSandbox", "WardenSession"]
 

@@ -29,7 +29,7 @@ from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Task
 from gumshoe.storage import cache_folder, write_atomic
-from gumshoe.tools.runs.interpreters import is_pytest
+from gumshoe.tools.runs.programs import is_pytest
 
 __all__ = [
     "FolderMirror",

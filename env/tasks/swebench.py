@@ -33,7 +33,7 @@ from gumshoe.env.tasks.rows import (
 from gumshoe.env.tasks.taskset import OnError, named, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
-from gumshoe.tools.runs.interpreters import is_pytest
+from gumshoe.tools.runs.programs import is_pytest
 
 __all__ = ["grading_swebench", "image_of", "load_swebench"]
 

@@ -24,7 +24,7 @@ from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
-from gumshoe.tools.runs.interpreters import ignores_path, is_pytest, our_program, python_words
+from gumshoe.tools.runs.programs import ignores_path, is_pytest, our_program, python_words
 
 __all__ = ["Applied", "Launch", "TaskRepository", "launch"]
 

@@ -36,7 +36,7 @@ from gumshoe.eval.grader import Grader, Submission
 from gumshoe.protocols import Session
 from gumshoe.records import ContextPack, SessionReply, Trajectory, Usage
 from gumshoe.storage import append_line, open_append
-from gumshoe.tools.runs.interpreters import our_program
+from gumshoe.tools.runs.programs import our_program
 
 __all__ = [
     "CommandSolver",

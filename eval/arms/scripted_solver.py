@@ -29,7 +29,7 @@ from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, Task, TestRun
-from gumshoe.tools.runs.interpreters import our_program
+from gumshoe.tools.runs.programs import our_program
 
 __all__ = [
     "Repair",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.env.outcomes import parse_sympy, parse_unittest
-from gumshoe.tools.runs.scripts import read_outcomes
+from gumshoe.tools.runs.programs import read_outcomes
 
 SUITE = '''
 import sys

@@ -13,7 +13,7 @@ from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, Task, TestRun, ToolCall
-from gumshoe.tools.runs.interpreters import debug_argv
+from gumshoe.tools.runs.programs import debug_argv
 from support.folder_tasks import PYTEST, folder_task
 from support.sandboxes.sandbox_backends import WARM
 from support.sandboxes.warm_sandboxes import FIND_SERVERS, fill_pools, servers_in

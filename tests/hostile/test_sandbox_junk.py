@@ -32,7 +32,7 @@ from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
 from gumshoe.tools.runs.debugger_answers import describe_results, program_output, read_announcement, read_answer
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
-from gumshoe.tools.runs.scripts import read_outcomes
+from gumshoe.tools.runs.programs import read_outcomes
 from gumshoe.tools.runs.trace_comparison import compare, summarize
 from gumshoe.tools.runs.tracebacks import exception_text, printed_frames
 from gumshoe.tools.runs.traced_calls import read_trace

@@ -11,7 +11,7 @@ import pytest
 
 from gumshoe.records import DebugFrame
 from gumshoe.tools.runs.debug_session import BreakpointTable, moved_line
-from gumshoe.tools.runs.interpreters import debug_argv, our_program
+from gumshoe.tools.runs.programs import debug_argv, our_program
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]

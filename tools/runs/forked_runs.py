@@ -14,8 +14,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import LineChange, StopProbe, TestOutcome
 from gumshoe.text import cut_line, plural
-from gumshoe.tools.runs.interpreters import our_plugin
-from gumshoe.tools.runs.scripts import read_outcomes, read_written, run_script, script_folder
+from gumshoe.tools.runs.programs import our_plugin, read_outcomes, read_written, run_script, script_folder
 
 __all__ = [
     "ChangeResult",
