@@ -295,8 +295,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         try:
             call = tool_call(action, self._tools, f"call_{next(self._ids)}")
         except ToolFailure as failure:
-            told = Failure(kind=failure.kind, message=failure.message)
-            return Observation(tool="", text=failure.message, failure=told)
+            data = Failure(kind=failure.kind, message=failure.message)
+            return Observation(tool="", text=failure.message, failure=data)
         return self.toolbox.dispatch(call, self.workspace)
 
     def _unpatched_configuration(self) -> list[str]:
@@ -355,13 +355,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
-        told = {"text": self._last_text, "failed": int(observation.failure is not None)}
+        seen = {"text": self._last_text, "failed": int(observation.failure is not None)}
         info: dict[str, Any] = {"observation": observation, "stop": self.stop}
         if self.verdict is not None:
             info["verdict"] = self.verdict
         if self.context_pack is not None:
             info["context_pack"] = self.context_pack
-        return told, info
+        return seen, info
 
     def _clear(self) -> None:
         self.stop: StopReason | None = None

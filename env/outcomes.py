@@ -220,8 +220,8 @@ def behind_tox(sandbox: Sandbox, argv: Sequence[str], timeout: float | None) -> 
         return None
     options, dashes, rest = _parted(argv[words:])
     question = [*argv[:words], "config", *options, "-k", "commands", "env_python", "change_dir", *dashes, *rest]
-    told = sandbox.run(question, timeout=timeout)
-    return _tox_command(told.output, sandbox.root) if told.exit_code == 0 else None
+    result = sandbox.run(question, timeout=timeout)
+    return _tox_command(result.output, sandbox.root) if result.exit_code == 0 else None
 
 
 def _tox_words(argv: Sequence[str]) -> int:
@@ -240,11 +240,11 @@ def _parted(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     return options, list(words[end : end + 1]), list(words[end + 1 :])
 
 
-def _tox_command(told: str, root: str) -> tuple[str, ...] | None:
-    told = told[max(told.find("[testenv"), 0) :]  # Before that, tox may say what it looks for.
+def _tox_command(printed: str, root: str) -> tuple[str, ...] | None:
+    config = printed[max(printed.find("[testenv"), 0) :]  # Before that, tox may say what it looks for.
     parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters=("=",))
     try:
-        parser.read_string(told)
+        parser.read_string(config)
         found = [_pytest_of(parser[name]) for name in parser.sections() if parser[name].get("change_dir") == root]
     except (configparser.Error, ValueError):
         return None

@@ -176,8 +176,8 @@ class HostLink:
 def _why(how: object, printed: str) -> str:
     """How a server ended, with the last line of what it said."""
     how = how if isinstance(how, str) else "it ended"
-    said = plain_text(printed).strip().rpartition("\n")[2]
-    return cut_line(f"{how}: {said}" if said else how)
+    last_line = plain_text(printed).strip().rpartition("\n")[2]
+    return cut_line(f"{how}: {last_line}" if last_line else how)
 
 
 _IN_SANDBOX, _ON_HOST = "mcp:", "mcp-host:"
@@ -356,8 +356,8 @@ def _answer(link: McpLink, message: Mapping[str, Any]) -> None:
     if "id" not in message:
         return
     refusal = {"error": {"code": -32601, "message": "not offered"}}
-    told = {"result": {}} if message["method"] == "ping" else refusal
-    link.send({"jsonrpc": "2.0", "id": message["id"], **told})
+    answer = {"result": {}} if message["method"] == "ping" else refusal
+    link.send({"jsonrpc": "2.0", "id": message["id"], **answer})
 
 
 def _text(block: types.ContentBlock) -> str:

@@ -115,8 +115,8 @@ def _is_the_project(task: Task, oracle: Oracle) -> bool:
     except TaskError:
         return False
     folder, after = Path(workspace.path), {**workspace.overlay, **changed}
-    kept = (folder / READONLY_FILE).exists() or _may_be_put_back(after, task, oracle)
-    return not kept and all(_is(folder / path, text) for path, text in after.items())
+    is_reverted = (folder / READONLY_FILE).exists() or _may_be_put_back(after, task, oracle)
+    return not is_reverted and all(_is(folder / path, text) for path, text in after.items())
 
 
 def _may_be_put_back(paths: Iterable[str], task: Task, oracle: Oracle) -> bool:
@@ -184,8 +184,8 @@ def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Pr
     """
     named = (*verifier.expected.fail_to_pass, *verifier.expected.pass_to_pass)
     passing = {one.id for one in run.outcomes if one.outcome == "passed"}
-    made = verifier.make_variants(named, None, draw=False, everything=True)
-    (kept, false), variants = verifier.run_variants(patch, made, (0, 1))
+    rewritten = verifier.make_variants(named, None, draw=False, everything=True)
+    (kept, false), variants = verifier.run_variants(patch, rewritten, (0, 1))
     tests = variants.tests
     of_definition: dict[str, list[str]] = {}
     for test, names in tests.items():
@@ -209,8 +209,8 @@ def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Pr
         if remaining == left or not remaining:
             return Proof(run, applied, tests, remaining)
         left = remaining
-        made = verifier.make_variants(named, left, draw=False)
-        (false,), variants = verifier.run_variants(patch, made, (1,))
+        rewritten = verifier.make_variants(named, left, draw=False)
+        (false,), variants = verifier.run_variants(patch, rewritten, (1,))
     return Proof(run, applied, tests, dict.fromkeys(left, ()))
 
 

@@ -54,8 +54,8 @@ class DebugSession:
         self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
         if self.start.answer is None:
             self.close()
-            said = self.start.output.strip()[-500:] or "it took too long"
-            raise ToolFailure("no_debugger", f"the debugger did not start: {said}")
+            why = self.start.output.strip()[-500:] or "it took too long"
+            raise ToolFailure("no_debugger", f"the debugger did not start: {why}")
 
     def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
         """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""

@@ -102,29 +102,29 @@ class Breakpoints:
     def add(self, path="", line=0, **options):
         """A new breakpoint with the next number, or the existing one. Raises CommandError."""
         number = max(self.by_number, default=0) + 1
-        made = Breakpoint(number, path=path, line=self.files.stop_line(path, line) if path else 0, **options)
+        new = Breakpoint(number, path=path, line=self.files.stop_line(path, line) if path else 0, **options)
         for known in self.by_number.values():
-            if known.place == made.place:
+            if known.place == new.place:
                 return known
-        self.by_number[number] = made
+        self.by_number[number] = new
         self.changed()
-        return made
+        return new
 
     def replace_all(self, items):
         """Takes over the host's table. A breakpoint that cannot be placed is kept with its problem."""
         self.by_number = {}
         for item in items:
-            made = Breakpoint(**dict(item, problem=None))
+            new = Breakpoint(**dict(item, problem=None))
             try:
-                if made.catch:
-                    made.path, made.line = "", 0
+                if new.catch:
+                    new.path, new.line = "", 0
                     continue
-                made.path = self.files.resolve(made.path)
-                made.line = self.files.stop_line(made.path, made.line)
+                new.path = self.files.resolve(new.path)
+                new.line = self.files.stop_line(new.path, new.line)
             except CommandError as error:
-                made.problem = str(error)
+                new.problem = str(error)
             finally:
-                self.by_number[made.number] = made
+                self.by_number[new.number] = new
         self.changed()
 
     def as_data(self):

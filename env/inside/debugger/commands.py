@@ -123,8 +123,8 @@ class Commands(Inspection):
         if condition:
             check_expression(condition)
         path, line, function = self._find_place(where)
-        made = self.breakpoints.add(path, line, condition=condition or None, temporary=temporary, function=function)
-        return str(made)
+        new = self.breakpoints.add(path, line, condition=condition or None, temporary=temporary, function=function)
+        return str(new)
 
     def do_tbreak(self, rest):
         """A breakpoint that is gone once it was hit."""
@@ -139,8 +139,8 @@ class Commands(Inspection):
             raise CommandError("give a place and an expression: log FILE:LINE, EXPRESSION")
         check_expression(expression, "expression")
         path, line, function = self._find_place(where)
-        made = self.breakpoints.add(path, line, log=expression, function=function)
-        return str(made)
+        new = self.breakpoints.add(path, line, log=expression, function=function)
+        return str(new)
 
     def do_catch(self, rest):
         """`catch TYPE, CONDITION`: stops where such an exception is raised; `catch` alone, at any."""
@@ -149,9 +149,9 @@ class Commands(Inspection):
             raise CommandError("give the name of an exception: catch KeyError")
         if condition:
             check_expression(condition)
-        made = self.breakpoints.add(catch=name or "*", condition=condition or None)
-        known = made.catch == "*" or is_loaded(made.catch)
-        return str(made) if known else "{}: no exception of this name is loaded so far".format(made)
+        new = self.breakpoints.add(catch=name or "*", condition=condition or None)
+        known = new.catch == "*" or is_loaded(new.catch)
+        return str(new) if known else "{}: no exception of this name is loaded so far".format(new)
 
     def do_watch(self, rest):
         """`watch EXPRESSION`: stops when its value changes, until the chosen function ends; alone, all watches."""
@@ -162,8 +162,8 @@ class Commands(Inspection):
         if self.stop is None:
             raise CommandError(NOT_STARTED)
         check_expression(rest, "expression")
-        made = self._evaluate(lambda: watches.add(rest, self.stop.frame))
-        return "{}: {}".format(made, made.shown)
+        new = self._evaluate(lambda: watches.add(rest, self.stop.frame))
+        return "{}: {}".format(new, new.shown)
 
     def do_unwatch(self, rest):
         """Deletes watches, or the one of that number."""

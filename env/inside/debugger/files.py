@@ -26,8 +26,8 @@ _open, _stat = io.open, os.stat
 
 def _as_the_shell_says(root):
     """The shell's name for the folder, links unresolved; `root` where PWD names another folder."""
-    said = os.environ.get("PWD") or root
-    return said if os.path.realpath(said) == os.path.realpath(root) else root
+    name = os.environ.get("PWD") or root
+    return name if os.path.realpath(name) == os.path.realpath(root) else root
 
 
 class WorkspaceFiles:

@@ -72,21 +72,21 @@ class Inspection:
     def do_locals(self, rest):
         """The variables of this frame."""
         stop = self._stopped()
-        shown = self._evaluate(stop.variables)
-        stop.frames_as_data()[stop.index]["local_values"] = shown
-        return self._values(shown.items()) or "no variables"
+        descriptions = self._evaluate(stop.variables)
+        stop.frames_as_data()[stop.index]["local_values"] = descriptions
+        return self._values(descriptions.items()) or "no variables"
 
     def do_args(self, rest):
         """The arguments of this function."""
         stop = self._stopped()
         values = stop.locals()
         names = [name for name in parameters(stop.frame.f_code) if name in values]
-        shown = self._evaluate(lambda: [(name, short_repr(values[name])) for name in names])
-        return self._values(shown) or "no arguments"
+        descriptions = self._evaluate(lambda: [(name, short_repr(values[name])) for name in names])
+        return self._values(descriptions) or "no arguments"
 
-    def _values(self, shown):
+    def _values(self, descriptions):
         """One line per value; the values are also put into the result."""
-        values = list(shown)
+        values = list(descriptions)
         self.requests.note_result(values=[[name, shorten(value)] for name, value in values])
         return "\n".join("{} = {}".format(*each) for each in values)
 

@@ -82,14 +82,14 @@ class Stop:
 
     def variables(self):
         """Names and short reprs of the chosen frame's variables, without modules, functions and classes."""
-        shown = {}
+        descriptions = {}
         for name, value in list(self.locals().items()):
             if name.startswith(("__", "@")) or isinstance(value, _UNINTERESTING):
                 continue
-            if len(shown) == LOCALS_LIMIT:
+            if len(descriptions) == LOCALS_LIMIT:
                 break
-            shown[name] = short_repr(value)
-        return shown
+            descriptions[name] = short_repr(value)
+        return descriptions
 
 
 _UNINTERESTING = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)

@@ -170,8 +170,8 @@ class Debugger:
             hit, problem = self.breakpoints.catching(frame, kind)
             if hit is not None:
                 self.last_exception = value
-                shown = describe_exception(kind, value)
-                self.stop_at(frame, "raised", breakpoint=hit.number, exception=shown, note=problem)
+                message = describe_exception(kind, value)
+                self.stop_at(frame, "raised", breakpoint=hit.number, exception=message, note=problem)
                 return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, END_OF_ITERATION):
