@@ -85,7 +85,7 @@ class Link:
         layout = dataclasses.asdict(self._backend.layout)
         for_the_host = ("python", "scratch")
         wanted = {name: value for name, value in layout.items() if name not in for_the_host}
-        return self._channel.exchange("configure", cap=self._output_limit, **wanted)
+        return self._channel.exchange("configure", layout=wanted, cap=self._output_limit)
 
     def _release(self) -> None:
         self.closed = True

@@ -45,34 +45,31 @@ class Warden:
         self.support = None
         self.tampered = Tampering(os.getpid())
 
-    def configure(
-        self, root, state, limits, cap, environment, disposable=None, folders=(), user=None, disk=None, patch_limit=None
-    ):
-        """Says where the workspace is and what programs may use; makes both folders.
+    def configure(self, layout, cap):
+        """Says where the workspace is and what programs may use; makes the folders.
 
-        `disposable` is a folder to make around them and to remove at the end, `folders` are more to be made, `user` is
-        the user and group to become, `disk` the bytes that may be written where the file system has no limit,
-        `patch_limit` the bytes that `changes` reports at most.
+        `layout` is the host's `SandboxLayout` without what only the host needs; `cap` is how many bytes of a program's
+        output are kept.
         """
-        self.watch = None if disk is None else DiskWatch(disk)
-        if user is not None:
-            system.become(*user)
-        if disposable is not None and self.disposable is None:
-            os.mkdir(disposable, 0o700)
-            self.disposable = disposable
-        for folder in [root, *folders]:
+        self.watch = None if layout["disk"] is None else DiskWatch(layout["disk"])
+        if layout["user"] is not None:
+            system.become(*layout["user"])
+        if layout["disposable"] is not None and self.disposable is None:
+            os.mkdir(layout["disposable"], 0o700)
+            self.disposable = layout["disposable"]
+        for folder in [layout["root"], *layout["folders"]]:
             os.makedirs(folder, exist_ok=True)
-        os.makedirs(state, mode=0o700, exist_ok=True)
-        self.files = Files(os.path.realpath(root))
-        state = os.path.realpath(state)
+        os.makedirs(layout["state"], mode=0o700, exist_ok=True)
+        self.files = Files(os.path.realpath(layout["root"]))
+        state = os.path.realpath(layout["state"])
         if self.snapshots is not None:
             self.snapshots.close()
-        self.snapshots = Snapshots(self.files, state, limits.get("RLIMIT_FSIZE"))
-        self.patch_limit = patch_limit
-        self.limits = limits
+        self.snapshots = Snapshots(self.files, state, layout["limits"].get("RLIMIT_FSIZE"))
+        self.patch_limit = layout["patch_limit"]
+        self.limits = layout["limits"]
         self.cap = cap
         self.environment = dict(os.environ)
-        self.environment.update(environment)
+        self.environment.update(layout["environment"])
         self.tampered = Tampering(os.getpid())
         self.programs.start_launcher()
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
