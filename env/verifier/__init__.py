@@ -17,6 +17,7 @@
 | `variants` | the two variants of the tests, which `env/inside/verdict` writes |
 | `judge` | from outcomes to a verdict |
 | `gate`, `gate_uses` | finds what lets code find out how it is tested |
+| `trees` | syntax trees, also of Python that only the project's own interpreter can parse |
 | `proof` | which tests can be made to fail once a repository is repaired |
 | `check` | shows that tasks are sound, before anybody works on them |
 """

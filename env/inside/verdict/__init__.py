@@ -7,6 +7,7 @@ The host draws a seed for each verdict, runs both variants with the patch, and j
     variants   the program: reads a request, and writes both variants and what is known of each definition
     |- source      finds the functions that define the tests, by the tests' ids
     `- falsify     finds what can be made false in a function, and makes `source.Replacement`s of it
+    trees      another program: has this Python parse a file for the host, whose own may not know the syntax
 
 A definition is a function that defines tests, or a script; several tests may share one. The test
 `assert total([2, 3]) == 5`, as it may look where it is true and where it is false:
