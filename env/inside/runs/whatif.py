@@ -45,6 +45,7 @@ PATIENCE = 5
 LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
 """What a variant may take at least, however fast the unchanged run was; the latter if pytest has collected already."""
 IMPORT_S = 30.0
+"""How long the import of pytest may take that shows what it imports."""
 
 
 class Run:
