@@ -129,7 +129,8 @@ def test_sympys_runner() -> None:
 def test_sympys_failures_have_their_tracebacks() -> None:
     long = "test_" + "long_" * 12
     text = (
-        f"sympy/core/tests/test_x.py[3] \ntest_a F\ntest_b E\n{long} F    [FAIL]\nsympy/y.py[?]   Failed to import   [FAIL]\n\n"
+        f"sympy/core/tests/test_x.py[3] \ntest_a F\ntest_b E\n{long} F    [FAIL]\n"
+        f"sympy/y.py[?]   Failed to import   [FAIL]\n\n"
         f"{'_' * 80}\n{'_' * 30} sympy/y.py {'_' * 30}\nImportError: no\n\n"
         f"{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_b {'_' * 19}\n"
         'Traceback (most recent call last):\n  File "/w/sympy/core/tests/test_x.py", line 4, in test_b\n    raise Bad\n'
