@@ -112,11 +112,13 @@ class WhatIf(Experiment):
 
 MOST_CHANGES = 64
 """Changes at one place."""
-MOST_SECONDS = 15.0
-"""After so long, no more changes are tried at a place."""
+MOST_SECONDS, MOST_RUNS = 15.0, 4.0
+"""How long changes are tried at a place: some seconds, or as long as all tests take some times if that is longer."""
 MOST_SUSPECTS = 5
-SUSPECTS_SECONDS = 30.0
-"""After so long, no further suspect is tried."""
+SUSPECTS_TIMES = 2.0
+"""How much longer changes are tried in all suspects together; in each one, at most half of the time that is left."""
+LEAST_SECONDS = 1.0
+"""With less time left, nothing more is tried."""
 _SHOWN = 3
 """Helpful changes that are shown, best first."""
 _HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
@@ -154,7 +156,7 @@ class Vary(Experiment):
         found = self._changes(workspace, path, start, end)
         if not found:
             raise ToolFailure("nothing_to_vary", f"no statement at lines {start} to {end} of {path} can be changed")
-        runs, results = _try(workspace, found, known)
+        runs, results = _try(workspace, found, known, _seconds(known))
         share = f"{len(results)} of " if len(results) < len(found) else ""
         title = f"{share}{plural(len(found), 'change')} tried at lines {start} to {end} of {path}"
         data: dict[str, JsonValue] = {"path": path, "start": start, "end": end}
@@ -163,7 +165,7 @@ class Vary(Experiment):
     def _in_suspects(self, workspace: Workspace, known: KnownRun) -> Observation:
         """Varies one suspect after another until a change repairs everything."""
         suspects = self._suspects()
-        until = time.monotonic() + SUSPECTS_SECONDS
+        until = time.monotonic() + SUSPECTS_TIMES * _seconds(known)
         runs: ForkedRuns | None = None
         results: list[ChangeResult] = []
         owners: list[Mapping[str, Any]] = []
@@ -172,10 +174,10 @@ class Vary(Experiment):
             found = self._changes(workspace, suspect["path"], suspect["start"], suspect["end"])
             tried += 1
             if found:
-                runs, new = _try(workspace, found, known)
+                runs, new = _try(workspace, found, known, (until - time.monotonic()) / 2)
                 results += new
                 owners += [suspect] * len(new)
-            if _repairs(results) or time.monotonic() > until:
+            if _repairs(results) or until - time.monotonic() < 2 * LEAST_SECONDS:
                 break
         if runs is None:
             raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
@@ -262,29 +264,38 @@ def helpful(results: Sequence[ChangeResult]) -> list[ChangeResult]:
     return next((found for found in by_effect.values() if found), [])
 
 
-def _try(workspace: Workspace, found: Sequence[WhatifChange], known: KnownRun) -> tuple[ForkedRuns, list[ChangeResult]]:
-    """The runs of the last batch, and the results of all changes tried.
+def _seconds(known: KnownRun) -> float:
+    """How long changes are tried at a place."""
+    return max(MOST_SECONDS, MOST_RUNS * known.duration_s)
+
+
+def _try(
+    workspace: Workspace, found: Sequence[WhatifChange], known: KnownRun, seconds: float
+) -> tuple[ForkedRuns, list[ChangeResult]]:
+    """The runs of the last batch, and the results of all changes that there was time to try.
 
     Lines that a batch has shown to be out of the failing tests' reach are not tried again.
     """
-    until = time.monotonic() + MOST_SECONDS
+    until = time.monotonic() + seconds
     results: list[ChangeResult] = []
     left = list(found)
     while True:
         batch, left = left[:MOST_VARIANTS], left[MOST_VARIANTS:]
         changes = [LineChange(path=one.path, line=one.line, do=one.do) for one in batch]
-        runs = run_forked(workspace, changes, known=known, repairs_only=True)
-        results += runs.changes
+        runs = run_forked(workspace, changes, known=known, repairs_only=True, seconds=until - time.monotonic())
+        results += [result for result in runs.changes if result.tells]
         unreached = {result.line for result in results if result.effect == "unreached"}
         left = [one for one in left if one.line not in unreached]
-        is_over = not left or len(results) >= MOST_CHANGES or time.monotonic() > until
-        if is_over or _repairs(results):
+        is_late = until - time.monotonic() < LEAST_SECONDS
+        if not left or is_late or len(results) >= MOST_CHANGES or _repairs(results):
             return runs, results
 
 
 def _rest(results: Sequence[ChangeResult], shown: int) -> str:
     """What is not shown change by change."""
     effects = [result.effect for result in results]
+    if not effects:
+        return "There was no time to try any: the failing tests run too long."
     if set(effects) == {"invalid"}:
         return f"None of them can be made: {results[0].error}"
     if set(effects) <= {"unreached", "invalid"}:

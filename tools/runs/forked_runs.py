@@ -74,10 +74,16 @@ class ChangeResult(LineChange):
         if not self.hits:
             return "unreached"
         if self.passes and not self.fails:
-            return "cures" if self.still_fails else "repairs"
+            others_known = self.whole and not self.timed_out
+            return "repairs" if others_known and not self.still_fails else "cures"
         if self.passes:
             return "mixed"
         return "repairs" if self.exit_code == 0 != self.unchanged_exit_code else "nothing"
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is anything to know: it can be made, and was not stopped before it took effect."""
+        return bool(self.hits) or not self.timed_out
 
     @property
     def share(self) -> float:
@@ -169,6 +175,7 @@ def run_forked(
     known: KnownRun | None = None,
     *,
     repairs_only: bool = False,
+    seconds: float | None = None,
 ) -> ForkedRuns:
     """Runs the tests unchanged, then with each change; nothing in the workspace changes.
 
@@ -179,6 +186,8 @@ def run_forked(
         known: the unchanged tests, if they were run: then only the failing ones are run, and all of them with changes
             that let one of these pass.
         repairs_only: with `known`, run all tests only with changes that let all failing ones pass.
+        seconds: when to stop, if that is to be before the task's limit for one command. Changes that were not tried by
+            then are like those that ran too long.
 
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
@@ -194,7 +203,7 @@ def run_forked(
         "repairs_only": repairs_only,
         "folder": folder,
     }
-    ran = run_script(workspace, "whatif", request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider")
+    ran = run_script(workspace, "whatif", request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider", seconds)
     try:
         unchanged, *answers = read_answers(
             workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(wanted) + 1
@@ -217,7 +226,7 @@ def run_forked(
 
 def _outcomes(workspace: Workspace, folder: str, number: int, answer: ForkOutcome) -> dict[str, TestOutcome]:
     """The outcomes of a run's tests by id."""
-    written = read_written(workspace, f"{folder}/{number}.jsonl")
+    written = read_written(workspace, f"{folder}/{number}{'' if answer.whole else '.failing'}.jsonl")
     return {outcome.id: outcome for outcome in read_outcomes(written, answer.exit_code)}
 
 

@@ -171,7 +171,9 @@ def script_folder(workspace: Workspace, name: str) -> str:
     return f"{workspace.sandbox.support}/{name}"
 
 
-def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], options: str = "") -> ExecResult:
+def run_script(
+    workspace: Workspace, name: str, request: Mapping[str, Any], options: str = "", seconds: float | None = None
+) -> ExecResult:
     """Runs the entrypoint under `runs.NAME`, whose folder is emptied before; the workspace is put back behind it.
 
     Args:
@@ -179,11 +181,13 @@ def run_script(workspace: Workspace, name: str, request: Mapping[str, Any], opti
         name: of the script: `whatif` or `trace`.
         request: for the script, without its `deadline_s`, which leaves it time to end before it is killed.
         options: of pytest, beside those that are set. It prints no tracebacks, since nobody reads them.
+        seconds: the script's deadline, if that is to come before the task's limit for one command.
     """
     sandbox, timeout = workspace.sandbox, workspace.task.limits.command_timeout_s
+    deadline = max(1.0, timeout - _MARGIN_S)
     sandbox.prepare_support()
     folder = script_folder(workspace, name)
-    data = json.dumps({**request, "deadline_s": max(1.0, timeout - _MARGIN_S)})
+    data = json.dumps({**request, "deadline_s": deadline if seconds is None else min(seconds, deadline)})
     sandbox.run(["rm", "-rf", folder], timeout=timeout)
     sandbox.write_file(f"{folder}/request.json", data.encode(), inside=False)
     before = sandbox.snapshot()

@@ -16,11 +16,13 @@ A variant that has run on the failing tests alone is run on all tests, too, if o
 `repairs_only`: if all of them pass). So is one whose change takes effect when a module is imported. If the failing
 tests do not fail when run alone, or are not pytest's, every run is of all tests.
 
-Into `folder` go `N.jsonl` with the outcomes of run N, `probes.jsonl` with what the probes saw, and `answer.json`, a
-list: for each run its `exit_code` (None: stopped for taking too long), `duration_s`, how often the change took effect
-(`hits`), whether all tests were run (`whole`), or `error`: why the change cannot be made. A variant may take `PATIENCE`
-times as much processor time as the unchanged run took in all; one that waits instead, `forks.WALL_FACTOR` times as long
-as that. `usual_s` is how long all tests take unchanged, for the case that they are not run here.
+Into `folder` go `N.jsonl` with the outcomes of run N, or `N.failing.jsonl` if that is of the failing tests alone,
+`probes.jsonl` with what the probes saw, and `answer.json`, a list: for each run its `exit_code` (None: stopped for
+taking too long, or never started), `duration_s`, how often the change took effect (`hits`), whether all tests were run
+(`whole`), or `error`: why the change cannot be made. A variant may take `PATIENCE` times as much processor time as the
+unchanged run took in all; one that waits instead, `forks.WALL_FACTOR` times as long as that. `usual_s` is how long all
+tests take unchanged, for the case that they are not run here. After `deadline_s` seconds, all runs are over: those of
+the failing tests alone end in time for all tests to run once more.
 """
 
 import contextlib
@@ -46,6 +48,8 @@ LEAST_S, LEAST_IN_FORKS_S = 3.0, 1.5
 """What a variant may take at least, however fast the unchanged run was; the latter if pytest has collected already."""
 IMPORT_S = 30.0
 """How long the import of pytest may take that shows what it imports."""
+WRITING_S = 0.5
+"""How long after the deadline the forks with the failing tests may still hand over what is known."""
 
 
 class Run:
@@ -60,7 +64,8 @@ class Run:
 
     def __init__(self, number, folder, whole):
         self.number = number
-        self.record, self.hits = (os.path.join(folder, "{}.{}".format(number, kind)) for kind in ("jsonl", "hits"))
+        name = os.path.join(folder, "{}{}".format(number, "" if whole else ".failing"))
+        self.record, self.hits = name + ".jsonl", name + ".hits"
         self.answer: Any = {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": whole}
         self.fork = None
 
@@ -107,14 +112,18 @@ class ChangedRuns:
         changes = self._changes(answers)
         runs = self._run_failing(changes) if self._failing and is_pytest(self._program) else {}
         if not runs:
-            (unchanged,) = run_all([lambda: self._start(0, None)], lambda run: time.time() >= self._end)
+            (unchanged,) = run_all([lambda: self._start(0, None)], lambda run: self._is_late())
+            if self._failing and unchanged.answer["exit_code"] is None:
+                unchanged.answer["whole"] = False  # What was known of the tests before says more.
             runs = {0: unchanged}
         usual_s = runs[0].answer["duration_s"] if runs[0].answer["whole"] else self._request["usual_s"]
         patience = max(LEAST_S, PATIENCE * usual_s)
-        left = [number for number in changes if number not in runs or self._helps(runs[number])]
+        helping = [number for number in changes if number in runs and self._helps(runs[number])]
+        left = helping + [number for number in changes if number not in runs]
         starts = [lambda number=number: self._start(number, changes[number]) for number in left]
-        for run in run_all(starts, lambda run: time.time() >= self._end or run.fork.has_used(patience)):
-            runs[run.number] = run
+        for run in run_all(starts, lambda run: self._is_late() or run.fork.has_used(patience)):
+            if run.number not in runs or run.answer["exit_code"] is not None or not self._is_late():
+                runs[run.number] = run
         for number, run in runs.items():
             answers[number] = run.answer
         return answers
@@ -133,6 +142,9 @@ class ChangedRuns:
                 except ChangeError as error:
                     answers[number] = {"error": str(error)}
         return changes
+
+    def _is_late(self):
+        return time.time() >= self._end
 
     def _helps(self, run):
         """Whether a variant that has run on the failing tests alone is to run on all tests."""
@@ -197,7 +209,7 @@ class ChangedRuns:
             outcomes.plugin = outcomes.Collected(work)
             self._run_program(os.path.join(self._folder, "collected.jsonl"))
 
-        answers = answer_of(collect, self._end - time.time())
+        answers = answer_of(collect, self._end + WRITING_S - time.time())
         runs = {}
         for number, answer in answers if isinstance(answers, list) else ():
             runs[number] = Run(number, self._folder, whole=False)
@@ -207,10 +219,12 @@ class ChangedRuns:
     def _run_collected(self, session, changes, in_child):
         """Runs the tests that pytest has collected. Returns pairs of number and answer; raises `in_child` in forks."""
         answers, patience = [], None
+        left = self._end - time.time()
+        end = self._end - min(self._request["usual_s"], left / 2)
         functions = Functions(os.getcwd())
         for number, change in [(0, None), *sorted(changes.items())]:
             patch = None if change is None else functions.replacement(change.path, change.former, change.code)
-            if change is not None and patch is None:
+            if change is not None and (patch is None or time.time() >= end):
                 continue
             run = Run(number, self._folder, whole=False)
             if run.start():
@@ -218,7 +232,7 @@ class ChangedRuns:
                 apply(patch or ())
                 session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer").path = run.record
                 raise in_child
-            run.fork.wait(self._end if patience is None else min(self._end, run.fork.began + patience))
+            run.fork.wait(end if patience is None else min(end, run.fork.began + patience))
             run.end()
             answers.append((number, run.answer))
             if number == 0:
