@@ -91,7 +91,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
     tests that decide pass there, else 0.0, NaN if no verdict could be reached for a reason outside the patch; `info`
-    holds the `Verdict` as `verdict`. `report` terminates with 0.0.
+    holds the `Verdict` as `verdict`. `report` terminates with 0.0. Only here and in `TextWrapper`, of which Gymnasium
+    wants a float, is an unknown reward NaN: episodes, records and scores have None.
     An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
     the wall clock truncates. Turns, tokens and money are counted by the `Episode` that plays it
     (`gumshoe.collect.episode.episode`). Durations do not count when records are compared, so the same calls lead to
