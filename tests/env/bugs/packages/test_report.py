@@ -12,7 +12,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages.stages import PackageReport, with_times
-from gumshoe.env.bugs.show import show_reports
+from gumshoe.env.commands.bugs import show_reports
 
 
 def a_report(**facts: object) -> PackageReport:
