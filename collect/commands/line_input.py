@@ -12,8 +12,8 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import InMemoryHistory
 
+from gumshoe.collect.policies.human import line_parameter
 from gumshoe.records import ToolSchema
-from gumshoe.tools.calls.command_line import line_parameter
 
 __all__ = ["DEBUGGER_COMMANDS", "LineInput", "PipeInput", "Suggestion", "TerminalInput", "suggestions"]
 

@@ -15,6 +15,7 @@ from gumshoe.collect.commands.line_input import LineInput, PipeInput, Suggestion
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.policies.human import line_parameter, parse_command
 from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
@@ -22,7 +23,6 @@ from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.protocols import SANDBOX_KINDS
 from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
 from gumshoe.text import visible
-from gumshoe.tools.calls.command_line import line_parameter, parse_command
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.toolbox import tool_names
 

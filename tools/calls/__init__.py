@@ -1,1 +1,1 @@
-"""Tool calls between a model or a person and the functions that carry them out."""
+"""Tool calls between a model and the functions that carry them out."""

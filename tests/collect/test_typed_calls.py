@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.collect.policies.human import line_parameter, parse_command
 from gumshoe.records import ToolSchema
 from gumshoe.tools import make_tools
-from gumshoe.tools.calls.command_line import line_parameter, parse_command
 from gumshoe.tools.toolbox import Toolbox
 
 SCHEMAS = Toolbox(make_tools(["listdir", "view", "grep", "eval", "pdb", "rewrite", "bash"])).schemas
