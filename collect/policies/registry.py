@@ -1,7 +1,8 @@
-"""From a policy's config to the policy of one episode."""
+"""From a policy's config to the policy of one episode; and the policies that follow a list of completions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import assert_never
@@ -20,14 +21,16 @@ from gumshoe.collect.config import (
     TracebackConfig,
     VaryConfig,
 )
+from gumshoe.collect.data.store import read_trajectories
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.scripted import Recordings
-from gumshoe.errors import ConfigError, GumshoeError, PolicyError
+from gumshoe.errors import ConfigError, GumshoeError, PolicyError, ScriptExhausted
 from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
-from gumshoe.records import Oracle, Task
+from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
+from gumshoe.storage import read_records
 
-__all__ = ["TRUSTED_KINDS", "check_policy", "make_policy"]
+__all__ = ["TRUSTED_KINDS", "Recordings", "ScriptedPolicy", "check_policy", "load_script", "make_policy"]
 
 TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
@@ -44,8 +47,6 @@ def check_policy(config: PolicyConfig) -> None:
         case OpenAIConfig() | AnthropicConfig():
             find_key(config)
         case ScriptedConfig():
-            from gumshoe.collect.policies.scripted import load_script
-
             load_script(Path(config.script))
         case CustomConfig():
             load_path(config.path, "policy")
@@ -87,8 +88,6 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
 
             return InvestigatorPolicy(seed=seed, sure=config.sure, patience=config.patience, turns=config.turns)
         case ScriptedConfig():
-            from gumshoe.collect.policies.scripted import ScriptedPolicy, load_script
-
             return ScriptedPolicy(load_script(Path(config.script)))
         case ReplayConfig():
             return _recordings(config.run).policy(task.id)
@@ -131,3 +130,50 @@ def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
 @lru_cache(maxsize=4)
 def _recordings(run: str) -> Recordings:
     return Recordings(Path(run))
+
+
+class ScriptedPolicy:
+    """Gives the completion of the turn that the conversation is at, so that a replayed episode finds its place.
+
+    Args:
+        script: one completion per turn.
+        kind: what the trajectory calls the policy.
+        trusted: the script is our own, or a recording of a policy that was trusted.
+    """
+
+    model = ""
+
+    def __init__(self, script: Sequence[Completion], *, kind: str = "scripted", trusted: bool = True) -> None:
+        self.kind = kind
+        self.trusted = trusted
+        self._script = tuple(script)
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The next completion. Raises ScriptExhausted after the last."""
+        del tools
+        turn = count_turns(messages)
+        if turn >= len(self._script):
+            raise ScriptExhausted(f"the script has no completion for turn {turn + 1}: it has only {len(self._script)}")
+        return self._script[turn]
+
+
+def load_script(path: Path) -> tuple[Completion, ...]:
+    """The completions in a JSON-lines file. Raises ConfigError."""
+    return tuple(read_records(path, Completion, error=ConfigError))
+
+
+class Recordings:
+    """The first trajectory of each task in a run folder, read once. Raises DatasetError."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._scripts = {}
+        for trajectory in read_trajectories(run):
+            script = tuple(step.completion for step in trajectory.steps)
+            self._scripts.setdefault(trajectory.task.id, script)
+
+    def policy(self, task_id: str) -> ScriptedPolicy:
+        """A policy that does what was done on the task. Raises PolicyError for a task that is not in the run."""
+        if task_id not in self._scripts:
+            raise PolicyError(f"{self._run} has no trajectory of task {task_id} to replay")
+        return ScriptedPolicy(self._scripts[task_id], kind="replay", trusted=False)

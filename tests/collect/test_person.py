@@ -13,7 +13,7 @@ import pytest
 
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.policies.human import HumanPolicy
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.records import Completion, ToolCall
 from support.collect.conversations import OPENING, converse, schemas
 

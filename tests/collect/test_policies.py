@@ -16,7 +16,7 @@ from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall

@@ -14,7 +14,7 @@ from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, Epi
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
 from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch

@@ -13,7 +13,7 @@ from gumshoe.collect.data.journal import Diverged, Journal
 from gumshoe.collect.episode.conversation import as_text_messages, shown
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.play import play_one

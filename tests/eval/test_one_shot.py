@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.packs import with_pack
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.one_shot import AGENT, CodeEdit, Shown, ShownFirst, edits_in, limited, looks, trials

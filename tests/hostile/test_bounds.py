@@ -15,7 +15,7 @@ import pytest
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.bugs.packages.sources import copy_tree
 from gumshoe.env.bugs.projects import copy_into_taskset, find_projects, sources_of

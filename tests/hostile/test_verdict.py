@@ -11,7 +11,7 @@ import pytest
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.filters import make_rule
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch

@@ -13,7 +13,7 @@ from gumshoe.cli import main
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.scripted import ScriptedPolicy
+from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import finished_trajectory
 from gumshoe.env import DebugEnv
 from gumshoe.env.diff import make_patch
