@@ -89,6 +89,8 @@ def evaluate(
         _collect_packs(arms, run, hooks)
         solutions = _solve(arms, run, hooks)
         results = make_results(arms, solutions, run)
+    if control.aborting and any(task.workspace.path is None for task, _ in tasks):
+        say("stopped at once: of tasks in images, functions are unscored where their files were not read yet")
     predictions = write_all_predictions(results, config.main_arm or config.arms[-1].name, out)
     summary = summarize(run, flaky, arms, results, ready.losses)
     files = _write(config, summary, results, out)

@@ -70,15 +70,19 @@ def fetch_sources(
     workers: int,
     repositories: Repositories | None = None,
 ) -> dict[str, Files]:
-    """The Python files that a gold patch or any pack names, by task id, for tasks that come only as an image.
+    """The Python files that a gold patch or any pack names, by task id, for played tasks that come only as an image.
 
     They are read from `repositories` where one of these has the task's base commit, else in a sandbox of the image.
-    None stands for a file that does not exist. What was read is kept in the file `path`.
+    None stands for a file that does not exist. What was read is kept in the file `path`. A run that begins no further
+    episode is still read for, one that is aborted is not.
 
     Raises SandboxError or TaskError if neither can be read.
     """
-    wanted = {task.id: set(gold_lines(oracle.gold_patch)) for task, oracle in tasks if task.workspace.path is None}
-    for trajectory in trajectories:
+    played = list(trajectories)
+    names_played = {trajectory.task.id for trajectory in played}
+    in_images = [pair for pair in tasks if pair[0].workspace.path is None and pair[0].id in names_played]
+    wanted = {task.id: set(gold_lines(oracle.gold_patch)) for task, oracle in in_images}
+    for trajectory in played:
         pack = trajectory.context_pack
         if pack is not None and trajectory.task.id in wanted:
             wanted[trajectory.task.id] |= {clean_path(place.path) for place in pack.locations}
@@ -86,6 +90,8 @@ def fetch_sources(
     keys = {name: digest(name, sorted(paths)) for name, paths in wanted.items()}
 
     def read(task: Task) -> None:
+        if control.aborting:
+            return
         names = [name for name in sorted(wanted[task.id]) if name.endswith(".py")]
         if repositories is not None and repositories.find(task) is not None:
             files = repositories.read(task, names)
@@ -93,8 +99,8 @@ def fetch_sources(
             files = _from_image(task, sandbox, names)
         cache.keep(keys[task.id], {"task_id": task.id, "files": files})
 
-    todo = [task for task, _ in tasks if task.id in wanted and cache.get(keys[task.id]) is None]
-    run_parallel(todo, read, workers=workers, control=control)
+    todo = [task for task, _ in in_images if cache.get(keys[task.id]) is None]
+    run_parallel(todo, read, workers=workers, control=Control())
     known = {name: cache.get(key) for name, key in keys.items()}
     return {name: facts["files"] for name, facts in known.items() if facts is not None}
 

@@ -156,7 +156,9 @@ def imaged(tmp_path: Path, task: Task) -> Task:
 LOCATED = {"instance_id": TASK, "locations": ["cart.py:Cart.total", "gone.py:f"]}
 
 
-def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task) -> None:
+@pytest.mark.parametrize("is_finishing", [False, True])
+def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task, is_finishing: bool) -> None:
+    """Also if the evaluation is stopped: what was played is scored in full."""
     (tmp_path / "out").mkdir()
     (tmp_path / "answers.jsonl").write_text(json.dumps(LOCATED) + "\n")
     arm = ArmConfig(name="theirs", answers=AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="places"))
@@ -167,6 +169,8 @@ def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task
         repositories=str(tmp_path / "repositories"),
     )
     run = EvalRun(config, ((imaged, make_oracle(TASK, PATCH)),), Control())
+    if is_finishing:
+        run.control.finish()
     arms = make_arms(config)
     run.packs["theirs"] = arms[0].packs.collect(run, Hooks())
     assert places(run.packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
