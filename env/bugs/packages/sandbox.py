@@ -81,6 +81,9 @@ FIXED = {
     "UV_PYTHON_DOWNLOADS": "never",
 }
 INDEX_PAGES = "simple"
+PRINTED = "[stderr]"
+"""The line under which uv shows what a build printed."""
+ERROR = re.compile(r"(?:error: |[\w.]*Error(?:: |$))", re.IGNORECASE)
 TIMEOUT_S = 60
 
 
@@ -102,10 +105,14 @@ class BuildResult:
         """Why it failed, in one line."""
         if self.problem is not None:
             return self.problem
-        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
-        # uv reports the cause of an error below it, and the cause of that below both.
+        stripped = (line.strip() for line in self.output.splitlines())
+        lines = [line for line in stripped if line and not line.startswith("hint: ")]
+        # uv reports the cause of an error below it, and the cause of that below both. If a build failed, what it
+        # printed follows, and says more than that it failed.
         causes = [line for line in lines if line.startswith("cause: ")]
-        useful = causes[-1:] or [line for line in lines if re.match(r"^(?:error: |[\w.]*Error: )", line)] or lines[-1:]
+        printed = lines[lines.index(PRINTED) + 1 :] if PRINTED in lines else []
+        raised = [line for line in printed if ERROR.match(line)] or printed[-1:]
+        useful = raised[-1:] or causes[-1:] or [line for line in lines if ERROR.match(line)] or lines[-1:]
         return useful[0].removeprefix("cause: ")[:200] if useful else f"exit code {self.exit_code}"
 
 

@@ -23,6 +23,7 @@ from gumshoe.env.bugs.candidates import bug_of, candidates
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.packages.lock import Lock
+from gumshoe.env.bugs.packages.sandbox import BuildResult
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
@@ -249,3 +250,26 @@ def test_a_server_waits_and_its_forks_find_a_package_that_is_installed_in_place(
     _, run, path = episode(changing)
     assert (run.passed, run.result.warm, path[-1]) == (True, False, "/elsewhere")
     assert "a module sitecustomize of its own" in str(run.result.cold)
+
+
+UV_OUTPUT = """\
+error: The build backend returned an error
+  cause: Call to `setuptools.build_meta.get_requires_for_build_editable` failed (exit status: 1)
+
+         [stderr]
+         Traceback (most recent call last):
+           File "<string>", line 14, in <module>
+             self.run_setup()
+{}
+
+hint: This usually indicates a problem with the package or the build environment.
+"""
+
+
+@pytest.mark.parametrize(
+    "raised", ["RuntimeError: needs libfoo to be built", "error: command 'gcc' failed: No such file or directory"]
+)
+def test_a_failed_build_says_what_it_failed_with(raised: str) -> None:
+    assert BuildResult(1, UV_OUTPUT.format(f"         {raised}")).why == raised
+    unknown = "error: No solution found\n  cause: Because there is no shop, your requirements are unsatisfiable.\n"
+    assert BuildResult(1, unknown).why == "Because there is no shop, your requirements are unsatisfiable."
