@@ -231,7 +231,13 @@ def _environment_image(client: Any, name: str, base: str, ulimits: list[Ulimit])
 def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str, ulimits: list[Ulimit]) -> None:
     try:
         output = client.containers.run(
-            base, ["python3", "-c", ASK], entrypoint=[], network_mode="none", ulimits=ulimits, remove=True
+            base,
+            ["python3", "-c", ASK],
+            entrypoint=[],
+            network_mode="none",
+            ulimits=ulimits,
+            labels=engine.labels(),
+            remove=True,
         )
     except ContainerError as error:
         raise TaskError(f"image {base} has no python3: {str(error.stderr)[:200]}") from None
@@ -239,7 +245,7 @@ def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str, u
     wanted = "{}.{}".format(*environment.version)
     if version != wanted:
         raise TaskError(f"environment {environment.name} needs Python {wanted}; image {base} has {version}")
-    container = client.containers.create(base, ["true"], entrypoint=[], network_mode="none")
+    container = client.containers.create(base, ["true"], entrypoint=[], network_mode="none", labels=engine.labels())
     try:
         container.put_archive("/", _archive(environment, python, version))
         container.commit(repository=REPOSITORY, tag=tag)
