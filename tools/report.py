@@ -92,7 +92,8 @@ class Report(ConfirmTwice):
     A test that reproduces the issue is handed over, too.
 
     Locations are enough: small models lose whole reports over the rest, and packs without findings score as ungrounded.
-    A report with findings that a new run contradicts is sent back once. The environment ends the episode.
+    A report that names a test as the place, or with findings that a new run contradicts, is sent back once. The
+    environment ends the episode.
     """
 
     name = "report"
@@ -132,12 +133,22 @@ class Report(ConfirmTwice):
             raise ToolFailure(
                 "too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the most important parts"
             )
+        self._refuse_test(places[0])
         pack = self._checked(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
         renamed = {given.path: place.path for given, place in zip(locations, places, strict=True)}
         taken = [f"{path} taken as {file}" for path, file in renamed.items() if path != file]
         return self.observe("; ".join([_describe(pack), *taken]), data)
+
+    def _refuse_test(self, place: Location) -> None:
+        """Raises ToolFailure for the first report of a test as the place of the bug."""
+        # Here, because an import of gumshoe.env brings Gymnasium.
+        from gumshoe.env.inside.programs.project import is_test_file
+
+        if is_test_file(place.path):
+            again = "Report what is to be changed in the code under test; if that is the test, report again."
+            self.send_back_once("in_tests", f"{place.path} is a test. {again}")
 
     def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""

@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from gumshoe.collect.data.evidence import failure_fact, failures, pack_arguments, stop_at
 from gumshoe.collect.episode.conversation import format_decision, turn_with_call
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame, tool_outputs
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, DebugFrame, Decision, Fact, Finding, Location, Message, ToolSchema
 from gumshoe.tools.eval import failing_outcomes
@@ -83,7 +84,7 @@ def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> list[Jso
 
 def _end_of_traceback(output: ToolOutput) -> dict[str, JsonValue] | None:
     frame = last_frame(output.data)
-    if frame is None:
+    if frame is None or holds_tests(frame.path):
         return None
     return {
         "locations": [{"path": frame.path, "start": frame.line, "end": frame.line}],
@@ -110,9 +111,9 @@ TRACEBACK = Heuristic(
     find=_end_of_traceback,
     plan="I run the tests.",
     found="I report the last line of the traceback.",
-    nothing="The tests show no traceback.",
+    nothing="The tests show no traceback through the code under test.",
 )
-"""Runs the tests, and reports the last line of the traceback that is in the repository's own code."""
+"""Runs the tests, and reports the last line of the traceback that is in the repository's own code, tests left out."""
 
 SUSPECT = Heuristic(
     kind="suspect",

@@ -22,8 +22,9 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping
 from io import BytesIO
 
+from gumshoe.env.inside.programs.project import is_test_file
 from gumshoe.env.verifier.gate_uses import Use, uses_in_native_code, uses_in_tree, uses_in_words
-from gumshoe.env.verifier.rules import Sides, is_test_file
+from gumshoe.env.verifier.rules import Sides
 from gumshoe.env.verifier.trees import parse_python
 
 __all__ = ["unverifiable_lines"]

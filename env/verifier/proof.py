@@ -19,9 +19,10 @@ from pathlib import Path
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.git import Patterns
+from gumshoe.env.inside.programs.project import is_test_file
 from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, judge, lines_in, sign_of
 from gumshoe.env.verifier.repository import Applied
-from gumshoe.env.verifier.rules import UNREADABLE, is_configuration, is_runner, is_test_file, named_test_files
+from gumshoe.env.verifier.rules import UNREADABLE, is_configuration, is_runner, named_test_files
 from gumshoe.env.verifier.variants import TestDefinition
 from gumshoe.env.verifier.verifier import SAMPLE, Verifier
 from gumshoe.env.workspace import READONLY_FILE

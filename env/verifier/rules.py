@@ -13,6 +13,7 @@ from typing import Any
 
 from gumshoe.env.diff import drop_files, parse_patch
 from gumshoe.env.git import Patterns
+from gumshoe.env.inside.programs.project import is_test_file
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
@@ -24,7 +25,6 @@ __all__ = [
     "Sides",
     "is_configuration",
     "is_runner",
-    "is_test_file",
     "named_test_files",
     "patch_sides",
     "shadowing_paths",
@@ -150,18 +150,6 @@ def is_runner(path: str, entrypoint: Collection[str]) -> bool:
     if any(word.endswith("bin/test") for word in words) and path in SYMPY_RUNNERS:
         return True
     return (path in words and not is_test_file(path)) or ("make" in words and path in MAKEFILES)
-
-
-def is_test_file(path: str) -> bool:
-    """Whether a file is a test or is in a folder of tests, by the common layouts.
-
-    This is narrower than `holds_tests`: what a patch changes in a test is undone, and a folder such as `test` may hold
-    code of the project, as django/test does.
-    """
-    folders, name = path.split("/")[:-1], path.rpartition("/")[2]
-    return (
-        "tests" in folders or name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name == "test.py"
-    )
 
 
 def named_test_files(oracle: Oracle) -> list[str]:

@@ -16,6 +16,7 @@ from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
+from gumshoe.collect.policies.investigator.policy import InvestigatorPolicy
 from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.policies.teacher import TeacherPolicy
 from gumshoe.errors import PolicyError, ScriptExhausted
@@ -54,7 +55,7 @@ STOP = answer(
     ],
 )
 FULL_VIEW = answer("shop.py 4-11 of 14 lines", path="shop.py", start=4, lines=BUGGY[3:11])
-FAILING_TEST = {
+FAILING_TEST: dict[str, Any] = {
     "id": "tests/test_a.py::test_b",
     "outcome": "failed",
     "message": "ZeroDivisionError: division by zero",
@@ -181,6 +182,14 @@ def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
     assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
+
+
+@pytest.mark.parametrize("policy", [TRACEBACK, InvestigatorPolicy()])
+def test_a_test_is_never_reported_as_the_place_of_the_bug(policy: Any) -> None:
+    in_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
+    text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()"
+    _, end = converse(policy, SEEKER, answer(text, outcomes=[in_test]))
+    assert end.tool_calls == ()
 
 
 @pytest.mark.parametrize("policy", [TRACEBACK, SUSPECT])

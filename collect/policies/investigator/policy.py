@@ -18,6 +18,7 @@ from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame, tool
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import PolicyError
 from gumshoe.records import (
     Completion,
@@ -234,9 +235,9 @@ def _frames_in(output: ToolOutput) -> list[DebugFrame]:
 
 
 def _pack_of_traceback(outputs: Sequence[ToolOutput], words: Words) -> ContextPack | None:
-    """Where there are no suspects, the last frame of the traceback."""
+    """Where there are no suspects, the last frame of the traceback, if that is in the code under test."""
     frame = _failing_frame(outputs)
-    if frame is None:
+    if frame is None or holds_tests(frame.path):
         return None
     facts = [fact for output in outputs if output.tool == "eval" for fact in output.facts]
     there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (frame.path, frame.line)]

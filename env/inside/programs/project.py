@@ -47,6 +47,18 @@ def holds_tests(path: str) -> bool:
     return in_folder or name in _TEST_FILES or name.startswith("test_") or name.endswith(("_test.py", "_tests.py"))
 
 
+def is_test_file(path: str) -> bool:
+    """Whether a file is a test or is in a folder of tests, by the common layouts.
+
+    This is narrower than `holds_tests`: what a patch changes in a test is undone, a report that names one is sent back,
+    and a folder such as `test` may hold code of the project, as django/test does.
+    """
+    folders, name = path.split("/")[:-1], path.rpartition("/")[2]
+    return (
+        "tests" in folders or name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name == "test.py"
+    )
+
+
 def real_paths():
     """A function that returns what `os.path.realpath` does, but looks at each folder only once."""
     folders = {}

@@ -84,6 +84,17 @@ def test_what_no_longer_holds_is_sent_back_once(open_bench: Open, shop: Path) ->
     assert checks(second) == [("contradicted", None), ("contradicted", None), ("confirmed", True)]
 
 
+def test_a_test_as_the_place_of_the_bug_is_sent_back_once(open_bench: Open, shop: Path) -> None:
+    bench = open_bench(tools=TOOLS)
+    place: Any = {"path": "test_shop.py", "start": 5, "end": 5}
+    first = bench.call("report", locations=[place])
+    assert first.failure is not None
+    assert first.failure.kind == "in_tests"
+    assert bench.call("report", locations=[place]).failure is None
+    other: Any = {"path": "shop.py", "start": 5, "end": 9}
+    assert open_bench(tools=TOOLS).call("report", locations=[other, place]).failure is None
+
+
 def test_facts_are_numbered_in_what_is_shown(open_bench: Open, shop: Path) -> None:
     bench = open_bench(tools=TOOLS)
     history, reader = explore(bench), FactReader()
