@@ -17,10 +17,11 @@ from pydantic import BaseModel, ValidationError
 from gumshoe.cli import main
 from gumshoe.env.bugs.packages.stages import StageCache
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.locks import in_turn, is_locked, take_lock
 from gumshoe.storage import (
     append_line,
     describe,
+    in_turn,
+    is_locked,
     new_folder,
     open_append,
     parse_json,
@@ -28,6 +29,7 @@ from gumshoe.storage import (
     read_json,
     read_jsonl,
     read_records,
+    take_lock,
     write_atomic,
     write_jsonl,
 )
@@ -178,7 +180,7 @@ def test_half_a_character_is_replaced_and_a_whole_one_is_kept(text: str) -> None
 HOLDS = """
 import sys
 from pathlib import Path
-from gumshoe.locks import take_lock
+from gumshoe.storage import take_lock
 
 with take_lock(Path(sys.argv[1])):
     print(flush=True)

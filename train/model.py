@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.errors import ConfigError
-from gumshoe.locks import in_turn
-from gumshoe.storage import cache_folder, new_folder
+from gumshoe.storage import cache_folder, in_turn, new_folder
 from gumshoe.train.config import RowsConfig, TrainConfig, TrainerConfig
 from gumshoe.train.rows.dataset import conversations
 from gumshoe.train.rows.render import Renderer, without_empty_calls

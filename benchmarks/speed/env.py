@@ -40,6 +40,38 @@ BACKENDS = ("docker", "podman", "bubblewrap", "local")
 TOOLS = ("listdir", "view", "grep", "eval", "suspects", "whatif", "pdb", "bash", "rewrite", "report", "submit")
 
 
+def main() -> int:
+    """Measures what works here and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=50, help="calls timed of each quick operation")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 4, 16], help="worker counts for episodes")
+    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
+    add_bug_options(parser)
+    options = parser.parse_args()
+    console = Console()
+    bug = find_bug(options.set, options.bug)
+    backends: dict[str, Any] = {}
+    for backend in options.backends:
+        console.print(f"[dim]{backend} ...")
+        config = bug.sandbox(backend)
+        try:
+            if backend == "docker":
+                with baselines(config.image) as beside:
+                    backends[backend] = measure(bug, config, options.repeats, options.workers, beside)
+            else:
+                backends[backend] = measure(bug, config, options.repeats, options.workers, {})
+        except (GumshoeError, DockerException) as error:
+            console.print(f"[yellow]{backend} left out: {error}")
+    if not backends:
+        return 2
+    show(backends, console)
+    if options.json is not None:
+        options.json.write_text(json.dumps(backends, indent=2) + "\n", encoding="utf-8")
+    return int(options.strict and not all(goal.met for goal in goals(backends)))
+
+
 def in_turns(repeats: int, **works: Callable[[], object]) -> dict[str, Times]:
     """Seconds of `repeats` calls of each, one after the other, after one uncounted round."""
     rounds = [{name: timed(work) for name, work in works.items()} for _ in range(repeats + 1)]
@@ -295,38 +327,6 @@ def measure(bug: Bug, config: SandboxConfig, repeats: int, workers: Sequence[int
         "memory_mb_16_open": memory,
         **memory_of_image,
     }
-
-
-def main() -> int:
-    """Measures what works here and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=50, help="calls timed of each quick operation")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 4, 16], help="worker counts for episodes")
-    parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS)
-    parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
-    add_bug_options(parser)
-    options = parser.parse_args()
-    console = Console()
-    bug = find_bug(options.set, options.bug)
-    backends: dict[str, Any] = {}
-    for backend in options.backends:
-        console.print(f"[dim]{backend} ...")
-        config = bug.sandbox(backend)
-        try:
-            if backend == "docker":
-                with baselines(config.image) as beside:
-                    backends[backend] = measure(bug, config, options.repeats, options.workers, beside)
-            else:
-                backends[backend] = measure(bug, config, options.repeats, options.workers, {})
-        except (GumshoeError, DockerException) as error:
-            console.print(f"[yellow]{backend} left out: {error}")
-    if not backends:
-        return 2
-    show(backends, console)
-    if options.json is not None:
-        options.json.write_text(json.dumps(backends, indent=2) + "\n", encoding="utf-8")
-    return int(options.strict and not all(goal.met for goal in goals(backends)))
 
 
 if __name__ == "__main__":

@@ -60,6 +60,38 @@ class Figure:
         return 60 * self.verified / self.seconds
 
 
+def main() -> int:
+    """Runs the benchmark; exit code 2 where the sandbox does not work."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--projects", nargs="+", default=["casebook"], help="as for gumshoe synth")
+    parser.add_argument("--candidates", type=int, default=40, help="of each project")
+    parser.add_argument("--plain-candidates", type=int, default=3, help="of each project, judged the plain way")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--sandbox", default="docker", choices=["auto", "docker", "podman", "bubblewrap", "local"])
+    parser.add_argument("--strict", action="store_true", help="exit code 1 where the goal is missed")
+    parser.add_argument("--json", type=Path, help="write the figures there too")
+    options = parser.parse_args()
+    sandbox = SandboxConfig(kind=options.sandbox)
+    figures: list[Figure] = []
+    try:
+        config = SynthConfig(projects=tuple(options.projects), sandbox=sandbox)
+        work = jobs(config, options.candidates)
+        few = [(project, spread(candidates, options.plain_candidates)) for project, candidates in work]
+        for workers in options.workers:
+            with_workers = config.model_copy(update={"workers": workers})
+            figures += measure(work, few, with_workers, workers)
+    except GumshoeError as error:
+        print(f"bench-synth: {error}", file=sys.stderr)
+        return 2
+    show(figures)
+    met = reached(figures)
+    if options.json:
+        facts = {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "sandbox": options.sandbox, "met": met}
+        rows = [asdict(figure) for figure in figures]
+        options.json.write_text(json.dumps({**facts, "figures": rows}, indent=2) + "\n")
+    return 1 if options.strict and not met else 0
+
+
 def jobs(config: SynthConfig, count: int) -> list[Job]:
     """The first `count` candidates of each project. Making them is not timed: both ways need the same ones."""
     return [
@@ -151,38 +183,6 @@ def reached(figures: list[Figure]) -> bool:
     met = least >= GOAL
     print(f"goal: {GOAL:.0f} times as fast as the plain way; reached: {least:.1f} ({'met' if met else 'missed'})")
     return met
-
-
-def main() -> int:
-    """Runs the benchmark; exit code 2 where the sandbox does not work."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--projects", nargs="+", default=["casebook"], help="as for gumshoe synth")
-    parser.add_argument("--candidates", type=int, default=40, help="of each project")
-    parser.add_argument("--plain-candidates", type=int, default=3, help="of each project, judged the plain way")
-    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--sandbox", default="docker", choices=["auto", "docker", "podman", "bubblewrap", "local"])
-    parser.add_argument("--strict", action="store_true", help="exit code 1 where the goal is missed")
-    parser.add_argument("--json", type=Path, help="write the figures there too")
-    options = parser.parse_args()
-    sandbox = SandboxConfig(kind=options.sandbox)
-    figures: list[Figure] = []
-    try:
-        config = SynthConfig(projects=tuple(options.projects), sandbox=sandbox)
-        work = jobs(config, options.candidates)
-        few = [(project, spread(candidates, options.plain_candidates)) for project, candidates in work]
-        for workers in options.workers:
-            with_workers = config.model_copy(update={"workers": workers})
-            figures += measure(work, few, with_workers, workers)
-    except GumshoeError as error:
-        print(f"bench-synth: {error}", file=sys.stderr)
-        return 2
-    show(figures)
-    met = reached(figures)
-    if options.json:
-        facts = {"cpus": os.cpu_count(), "load": os.getloadavg()[0], "sandbox": options.sandbox, "met": met}
-        rows = [asdict(figure) for figure in figures]
-        options.json.write_text(json.dumps({**facts, "figures": rows}, indent=2) + "\n")
-    return 1 if options.strict and not met else 0
 
 
 if __name__ == "__main__":

@@ -39,6 +39,30 @@ COLUMNS = ("first_s", "page_s", "all_rows_s", "all_words_s", "search_ms", "sort_
 DECISIONS = ("verify", "seek", "seek", "seek", "seek", "seek", "edit", "verify")
 
 
+def main() -> None:
+    """Measures every size and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, nargs="+", default=[100, 10_000])
+    parser.add_argument("--steps", type=int, default=30)
+    arguments = parser.parse_args()
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("the viewer's benchmark needs Chromium: apt-get install chromium")
+    print("| episodes | run, MB | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 2))
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, "--enable-precise-memory-info"])
+        for episodes in arguments.episodes:
+            run = Path(scratch) / f"run-{episodes}"
+            make_run(run, episodes, arguments.steps)
+            size = (run / "trajectories.jsonl").stat().st_size / 1e6
+            found = measure(browser, run, episodes)
+            cells = " | ".join(
+                f"{found[name]:.2f}" if name.endswith("_s") else f"{found[name]:.0f}" for name in COLUMNS
+            )
+            print(f"| {episodes:,} | {size:.0f} | {cells} |", flush=True)
+        browser.close()
+
+
 def make_run(folder: Path, episodes: int, steps: int) -> None:
     """A run of that many episodes; each differs in its numbers and words."""
     folder.mkdir(parents=True)
@@ -166,30 +190,6 @@ def _memory(process: int) -> float:
     """How much memory the process uses, in MB."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
     return int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1000
-
-
-def main() -> None:
-    """Measures every size and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episodes", type=int, nargs="+", default=[100, 10_000])
-    parser.add_argument("--steps", type=int, default=30)
-    arguments = parser.parse_args()
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        sys.exit("the viewer's benchmark needs Chromium: apt-get install chromium")
-    print("| episodes | run, MB | " + " | ".join(COLUMNS) + " |\n|" + "---|" * (len(COLUMNS) + 2))
-    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=[*FLAGS, "--enable-precise-memory-info"])
-        for episodes in arguments.episodes:
-            run = Path(scratch) / f"run-{episodes}"
-            make_run(run, episodes, arguments.steps)
-            size = (run / "trajectories.jsonl").stat().st_size / 1e6
-            found = measure(browser, run, episodes)
-            cells = " | ".join(
-                f"{found[name]:.2f}" if name.endswith("_s") else f"{found[name]:.0f}" for name in COLUMNS
-            )
-            print(f"| {episodes:,} | {size:.0f} | {cells} |", flush=True)
-        browser.close()
 
 
 if __name__ == "__main__":

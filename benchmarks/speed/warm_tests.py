@@ -27,31 +27,6 @@ GOALS = {"eval": 0.5, "debugger": 0.5, "whatif": 3.0, "snapshot ms": 30.0}
 """What each figure may be at most."""
 
 
-def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
-    """The figures of one bug, in the order of the table."""
-    config = bug.sandbox(backend)
-    measured = test_times(bug, config, repeats, leave_out=("suspects", "whatif, 8 variants"))
-    times = {name: statistics.median(each) for name, each in measured.items()}
-    with paused_env(bug, config) as env:
-        paused = snapshot_times(env, 5)
-    return {
-        "bare ms": 1e3 * times["bare test command"],
-        "eval": times["eval"] / times["bare test command"],
-        "debugger": times["pdb restart, b, c"] / times["bare test command"],
-        "whatif": times["whatif, 8 variants, quick"] / times["one failing test"],
-        "snapshot ms": 1e3 * statistics.median(paused),
-    }
-
-
-def chosen(path: str, suite_s: float) -> dict[str, Bug]:
-    """The first bug of each package whose fix is one hunk."""
-    bugs: dict[str, Bug] = {}
-    for task, oracle in draw(path, suite_s=suite_s):
-        if gold_edit(oracle) is not None:
-            bugs.setdefault(str(task.tags["project"]), as_bug(task, oracle))
-    return bugs
-
-
 def main() -> None:
     """Measures one package after the other, prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -82,6 +57,31 @@ def main() -> None:
     for name, most in GOALS.items():
         met = sum(row[name] <= most for row in found.values())
         console.print(f"{name}: {met} of {len(found)} packages, median {median(found, name):.2f}", highlight=False)
+
+
+def figures(bug: Bug, backend: str, repeats: int) -> dict[str, float]:
+    """The figures of one bug, in the order of the table."""
+    config = bug.sandbox(backend)
+    measured = test_times(bug, config, repeats, leave_out=("suspects", "whatif, 8 variants"))
+    times = {name: statistics.median(each) for name, each in measured.items()}
+    with paused_env(bug, config) as env:
+        paused = snapshot_times(env, 5)
+    return {
+        "bare ms": 1e3 * times["bare test command"],
+        "eval": times["eval"] / times["bare test command"],
+        "debugger": times["pdb restart, b, c"] / times["bare test command"],
+        "whatif": times["whatif, 8 variants, quick"] / times["one failing test"],
+        "snapshot ms": 1e3 * statistics.median(paused),
+    }
+
+
+def chosen(path: str, suite_s: float) -> dict[str, Bug]:
+    """The first bug of each package whose fix is one hunk."""
+    bugs: dict[str, Bug] = {}
+    for task, oracle in draw(path, suite_s=suite_s):
+        if gold_edit(oracle) is not None:
+            bugs.setdefault(str(task.tags["project"]), as_bug(task, oracle))
+    return bugs
 
 
 def median(found: dict[str, dict[str, float]], name: str) -> float:

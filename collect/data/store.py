@@ -32,9 +32,18 @@ from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.data.tree import Node, node_of
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.locks import is_locked, take_lock
 from gumshoe.records import StopReason, Trajectory
-from gumshoe.storage import append_line, ends_whole, open_append, parse_json, read_records, write_atomic, write_lines
+from gumshoe.storage import (
+    append_line,
+    ends_whole,
+    is_locked,
+    open_append,
+    parse_json,
+    read_records,
+    take_lock,
+    write_atomic,
+    write_lines,
+)
 
 __all__ = [
     "FAILURES",

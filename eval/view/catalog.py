@@ -30,8 +30,8 @@ from gumshoe.eval.view.episodes import (
 )
 from gumshoe.eval.view.rows import Row, make_dataset_row, make_row, searchable_text
 from gumshoe.eval.view.sources import Source, find_sources, inside, parquet_files, stamp
-from gumshoe.locks import is_locked
 from gumshoe.records import Trajectory
+from gumshoe.storage import is_locked
 
 __all__ = ["Catalog", "CatalogEntry", "SourceState"]
 

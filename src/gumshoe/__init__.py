@@ -8,7 +8,7 @@ What all folders share, and the command line. The folders themselves are linked 
 | `protocols` | what the folders expect of each other: tools, workspaces, sandboxes, policies, scorers |
 | `errors` | every error that is raised on purpose |
 | `config`, `plugins` | YAML with overrides, checked; tools, sources, policies and metrics of others |
-| `storage`, `cache`, `locks` | files that survive a killed process; results kept by key; one process at a time |
+| `storage`, `cache` | files that survive a killed process, and locks; results kept by key |
 | `text`, `console`, `standard_streams` | text from outside, made safe; what is printed |
 | `cli`, `commands` | the `gumshoe` command |
 """

@@ -1,15 +1,19 @@
-"""Files on disk: atomic writes, lines of JSON that survive a killed process, and errors that name the line.
+"""Files on disk: atomic writes, lines of JSON that survive a killed process, errors that name the line, and folders in
+which one process at a time works.
 
 A writer appends one whole line and syncs it, so that a crash leaves at most one unfinished line at the end. Readers of
-such a file pass `finished=True` and never see it; the next writer cuts it off (`repair_tail`).
+such a file pass `finished=True` and never see it; the next writer cuts it off (`repair_tail`). A lock ends with its
+process, however that ends.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +22,7 @@ from typing import IO, Any, TypeVar, cast
 import jsonlines
 from pydantic import BaseModel, ValidationError
 
-from gumshoe.errors import DatasetError, GumshoeError
+from gumshoe.errors import ConfigError, DatasetError, GumshoeError
 from gumshoe.text import clean_json, may_hold_surrogates
 
 __all__ = [
@@ -28,6 +32,8 @@ __all__ = [
     "check_model_files",
     "describe",
     "ends_whole",
+    "in_turn",
+    "is_locked",
     "new_folder",
     "open_append",
     "parse_json",
@@ -36,10 +42,13 @@ __all__ = [
     "read_jsonl",
     "read_records",
     "repair_tail",
+    "take_lock",
+    "try_lock",
     "write_atomic",
     "write_jsonl",
     "write_lines",
 ]
+
 
 MAX_JSON_BYTES = 256 << 20
 """The largest file that is read in one piece, in bytes."""
@@ -284,3 +293,56 @@ def _read_lines(
 def _sync(file: IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+_LOCK = ".lock"
+_PATIENCE_S = 0.5
+
+
+def take_lock(folder: Path) -> IO[bytes]:
+    """The folder's lock, held until the file that is returned is closed.
+
+    A process killed while it starts a program leaves a child that holds the lock for a moment; this waits that long.
+    Raises ConfigError, with the holder's process id, if another process has the lock.
+    """
+    deadline = time.monotonic() + _PATIENCE_S
+    while (file := try_lock(folder / _LOCK)) is None:
+        if time.monotonic() >= deadline:
+            holder = (folder / _LOCK).read_text(encoding="utf-8", errors="replace").strip()
+            raise ConfigError(f"process {holder or '?'} is using the folder {folder}: wait for it, or stop it")
+        time.sleep(0.1)
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n".encode())
+    file.flush()
+    return file
+
+
+def try_lock(path: Path) -> IO[bytes] | None:
+    """A file's lock, held until the file that is returned is closed; None where another process has it."""
+    file = path.open("a+b")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process works in the folder now."""
+    try:
+        with (folder / _LOCK).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+@contextmanager
+def in_turn(folder: Path) -> Generator[None]:
+    """Admits one thread of one process at a time; the others wait. Raises OSError if the folder cannot be written."""
+    with (folder / _LOCK).open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

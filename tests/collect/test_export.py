@@ -13,8 +13,7 @@ import yaml
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.export import export_runs
-from gumshoe.collect.data.export.rows import COLUMNS, agent_decision_rows, agent_row
-from gumshoe.collect.data.export.seeker import Dropped, SeekerView
+from gumshoe.collect.data.export.rows import COLUMNS, Dropped, SeekerView, agent_decision_rows, agent_row
 from gumshoe.collect.data.store import RunFolder, read_trajectories
 from gumshoe.collect.packs import is_quoted
 from gumshoe.errors import DatasetError

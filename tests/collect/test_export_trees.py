@@ -9,7 +9,7 @@ import datasets
 import pytest
 
 from gumshoe.collect.data.export import export_runs
-from gumshoe.collect.data.export.seeker import Dropped
+from gumshoe.collect.data.export.rows import Dropped
 from gumshoe.collect.data.export.trees import TreeRows
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import BranchPoint, Completion, Decision, Message, Observation, Score, Step, ToolCall, Trajectory

@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.collect.commands.runs import check_pack
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.data.export.seeker import SeekerView
+from gumshoe.collect.data.export.rows import SeekerView
 from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.locks import in_turn
+from gumshoe.storage import in_turn
 
 __all__ = ["make_once"]
 

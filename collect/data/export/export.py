@@ -16,6 +16,8 @@ from gumshoe.collect.data.export.card import Statistics, render_card
 from gumshoe.collect.data.export.rows import (
     COLUMNS,
     DECISION_COLUMNS,
+    Dropped,
+    SeekerView,
     agent_decision_rows,
     agent_row,
     decision_rows,
@@ -24,7 +26,6 @@ from gumshoe.collect.data.export.rows import (
     project_of,
     split_of,
 )
-from gumshoe.collect.data.export.seeker import Dropped, SeekerView
 from gumshoe.collect.data.export.trees import PREFERENCE_COLUMNS, SCORED_COLUMNS, TREE_VIEWS, TreeRows
 from gumshoe.collect.data.store import Copies, read_trajectories
 from gumshoe.errors import DatasetError

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from gumshoe.collect.data.export.rows import COLUMNS, make_row
-from gumshoe.collect.data.export.seeker import Dropped
+from gumshoe.collect.data.export.rows import COLUMNS, Dropped, make_row
 from gumshoe.collect.data.tree import DecisionValue, Trees, node_of
 from gumshoe.collect.episode.conversation import as_text_chat, shown
 from gumshoe.records import ContextPack, Step, Trajectory

@@ -19,9 +19,8 @@ from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
 from gumshoe.errors import TaskError
-from gumshoe.locks import take_lock
 from gumshoe.records import Oracle, Task
-from gumshoe.storage import read_json, write_atomic
+from gumshoe.storage import read_json, take_lock, write_atomic
 
 __all__ = ["PACKAGES", "harvest", "rebuild", "reports_in"]
 

@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from gumshoe.locks import in_turn
-from gumshoe.storage import cache_folder, parse_json, write_atomic
+from gumshoe.storage import cache_folder, in_turn, parse_json, write_atomic
 
 __all__ = [
     "PROGRESS",

@@ -22,8 +22,7 @@ from docker.errors import APIError, ImageNotFound
 from pydantic import BaseModel, ConfigDict
 
 from gumshoe.errors import SandboxError
-from gumshoe.locks import in_turn
-from gumshoe.storage import cache_folder, read_records, write_jsonl
+from gumshoe.storage import cache_folder, in_turn, read_records, write_jsonl
 
 __all__ = ["PulledImage", "image_id", "make_room", "note_use", "pulled_images", "record_pull", "remove_nameless"]
 
