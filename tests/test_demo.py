@@ -17,8 +17,7 @@ import yaml
 from gumshoe.cli import COMMANDS, main
 from gumshoe.commands.config import CONFIGS, config_model
 from gumshoe.commands.demo import CONFIGS as DEMO
-from gumshoe.commands.demo import Stage, StageFailed, run_stage, stages
-from gumshoe.commands.demo_outcome import show_outcome
+from gumshoe.commands.demo import Stage, StageFailed, run_stage, show_outcome, stages
 from gumshoe.config import Config, load_config
 from gumshoe.console import Console
 from support.sandboxes.sandbox_backends import WARM_SETTINGS

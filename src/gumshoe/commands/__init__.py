@@ -1,1 +1,1 @@
-"""The commands that belong to no other folder, in modules by subject."""
+"""The commands that belong to no other folder."""
