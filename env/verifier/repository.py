@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import posixpath
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Self
@@ -19,14 +20,14 @@ from gumshoe.env.git import Patterns
 from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
 from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
-from gumshoe.env.verifier.trees import read_tree
+from gumshoe.env.verifier.trees import parse_python, read_tree
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
 from gumshoe.tools.runs.programs import ignores_path, is_pytest, our_program, python_words
 
-__all__ = ["Applied", "Launch", "TaskRepository", "launch"]
+__all__ = ["Applied", "Launch", "Original", "TaskRepository", "launch"]
 
 VARIANTS, PROGRAM = "variants.json", "verdict.variants"
 TREE, TREE_PROGRAM = "tree.json", "verdict.trees"
@@ -230,6 +231,35 @@ class TaskRepository:
             return self._sandbox.read_file(path).decode("utf-8", "replace").splitlines()
         except OSError:
             return []
+
+
+class Original:
+    """The original repository, where the patch has never been. Its sandbox is opened when it is first needed."""
+
+    def __init__(self, open_repository: Callable[[], TaskRepository]) -> None:
+        self._open = open_repository
+
+    @functools.cached_property
+    def _repository(self) -> TaskRepository:
+        return self._open()
+
+    def read(self, path: str) -> bytes:
+        """The content of a file. Raises OSError."""
+        return self._repository.read(path)
+
+    def parse(self, source: bytes) -> ast.Module:
+        """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
+        try:
+            return parse_python(source)
+        except ValueError:
+            return self._repository.parse(source)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if "_repository" in vars(self):
+            self._repository.close()
 
 
 @dataclass(frozen=True)

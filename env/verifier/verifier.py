@@ -15,7 +15,6 @@ was made. A verdict takes up to five steps:
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import dataclasses
 import functools
@@ -32,9 +31,8 @@ from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.tasks.load import verified_task
 from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, judge, judge_variants, known_tests
-from gumshoe.env.verifier.repository import Applied, TaskRepository
+from gumshoe.env.verifier.repository import Applied, Original, TaskRepository
 from gumshoe.env.verifier.rules import Rules
-from gumshoe.env.verifier.trees import parse_python
 from gumshoe.env.verifier.variants import Variants, add_examples
 from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of, name_task
 from gumshoe.errors import ConfigError, GumshoeError, SandboxError, TaskError
@@ -148,7 +146,7 @@ class Verifier:
         assert self._variants is not None
         variants, self._variants = self._variants, None
         varied = bool(variants.definitions or variants.doctests)
-        with self._patched(patch, 2 if varied else 1) as (repositories, applied), _Original(self._open) as original:
+        with self._patched(patch, 2 if varied else 1) as (repositories, applied), Original(self._open) as original:
             variants = add_examples(variants, repositories[0].read, original.parse)
             running = self._start(repositories, [variants.files(number) for number in range(len(repositories))])
             unverifiable = unverifiable_lines(applied.changed, applied.paths, original.read, original.parse)
@@ -178,7 +176,7 @@ class Verifier:
 
     def run_variants(self, patch: str, variants: Variants, numbers: Sequence[int]) -> tuple[list[TestRun], Variants]:
         """Runs of these variants, all at the same time, and the variants as they were run. Raises as `verify`."""
-        with self._patched(patch, len(numbers)) as (repositories, _), _Original(self._open) as original:
+        with self._patched(patch, len(numbers)) as (repositories, _), Original(self._open) as original:
             variants = add_examples(variants, repositories[0].read, original.parse)
             return _results(self._start(repositories, [variants.files(number) for number in numbers])), variants
 
@@ -250,35 +248,6 @@ class Verifier:
 
     def _open(self) -> TaskRepository:
         return TaskRepository(self._task, self._rules, self._config, trusted=self._trusted)
-
-
-class _Original:
-    """The original repository, where the patch has never been. Its sandbox is opened when it is first needed."""
-
-    def __init__(self, open_repository: Callable[[], TaskRepository]) -> None:
-        self._open = open_repository
-
-    @functools.cached_property
-    def _repository(self) -> TaskRepository:
-        return self._open()
-
-    def read(self, path: str) -> bytes:
-        """The content of a file. Raises OSError."""
-        return self._repository.read(path)
-
-    def parse(self, source: bytes) -> ast.Module:
-        """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
-        try:
-            return parse_python(source)
-        except ValueError:
-            return self._repository.parse(source)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if "_repository" in vars(self):
-            self._repository.close()
 
 
 @functools.lru_cache(KNOWN_KEPT)
