@@ -22,16 +22,26 @@ from gumshoe.collect.config import (
     VaryConfig,
 )
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.episode.conversation import count_turns
+from gumshoe.collect.episode.conversation import count_turns, format_decision
+from gumshoe.collect.episode.tool_output import tool_outputs
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.errors import ConfigError, GumshoeError, PolicyError, ScriptExhausted
 from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
+from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolSchema
 from gumshoe.storage import read_records
 
-__all__ = ["TRUSTED_KINDS", "Recordings", "ScriptedPolicy", "check_policy", "load_script", "make_policy"]
+__all__ = [
+    "NEEDS_A_TEST",
+    "TRUSTED_KINDS",
+    "Recordings",
+    "ScriptedPolicy",
+    "check_policy",
+    "load_script",
+    "make_policy",
+]
 
+NEEDS_A_TEST = "The tests of this issue are hidden: someone has to reproduce it first, which I cannot."
 TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
 
@@ -59,10 +69,18 @@ def check_policy(config: PolicyConfig) -> None:
 def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:
     """The policy of one episode of `task`. Only the scripted teacher gets the oracle.
 
+    Where the tests that the issue breaks are hidden, those that go by failing tests wait for a reproduction.
+
     Raises:
         ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read.
         PolicyError: a replayed run has no episode of the task, or one's own policy raises something.
     """
+    policy = _make(config, task, oracle, seed)
+    goes_by_tests = isinstance(config, TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig)
+    return OnceReproduced(policy) if goes_by_tests and task.regime == "issue" else policy
+
+
+def _make(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:
     match config:
         case TeacherConfig():
             from gumshoe.collect.policies.teacher import TeacherPolicy
@@ -130,6 +148,26 @@ def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
 @lru_cache(maxsize=4)
 def _recordings(run: str) -> Recordings:
     return Recordings(Path(run))
+
+
+class OnceReproduced:
+    """A policy that goes by failing tests, in the regime `issue`: those that fail there are not about the issue.
+
+    It gives up at once, unless a test has reproduced the issue, as an agent that began the episode may have written.
+    """
+
+    trusted = True
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self.kind, self.model = policy.kind, policy.model
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """The policy's next turn, or its last."""
+        written = [output for output in tool_outputs(messages) if output.tool == "reproduce"]
+        if written and written[-1].data.get("status") == "reproduced":
+            return self._policy.complete(messages, tools)
+        return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST))
 
 
 class ScriptedPolicy:

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.commands.runs import check_pack
-from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.config import AgentConfig, InvestigatorConfig, SuspectConfig, TracebackConfig, VaryConfig
 from gumshoe.collect.data.export.rows import SeekerView
 from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.packs import pack_text
-from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
-from gumshoe.collect.policies.investigator.policy import NEEDS_A_TEST, InvestigatorPolicy
-from gumshoe.collect.policies.registry import ScriptedPolicy
+from gumshoe.collect.policies.registry import NEEDS_A_TEST, ScriptedPolicy, make_policy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
@@ -23,6 +22,7 @@ from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
 from gumshoe.tools import Toolbox, make_tools
 from gumshoe.tools.toolbox import DEBUG_TOOLS
+from support.collect.conversations import OPENING, answer, schemas
 from support.sandboxes.sandbox_backends import LOCAL
 
 BWRAP = SandboxConfig(kind="bubblewrap")
@@ -139,11 +139,23 @@ def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) ->
         assert len(prompt) < 700
 
 
-def test_scripted_policies_end_without_a_failing_test(pair: tuple[Task, Oracle]) -> None:
-    for policy in (TRACEBACK, SUSPECT, InvestigatorPolicy()):
-        found = play(pair, policy, "seeker")
-        assert found.stop is not None
-    assert NEEDS_A_TEST in found.steps[-1].completion.text
+def test_scripted_policies_report_no_test_that_is_not_about_the_issue(
+    pair: tuple[Task, Oracle], tmp_path: Path
+) -> None:
+    (tmp_path / "test_calc.py").write_bytes(VISIBLE + b"\n\ndef test_unrelated():\n    assert add(1, 1) == 3\n")
+    for config in (TracebackConfig(), SuspectConfig(), VaryConfig(), InvestigatorConfig()):
+        found = play(pair, make_policy(config, pair[0], None, seed=0), "seeker")
+        assert found.context_pack is None
+        assert NEEDS_A_TEST in found.steps[-1].completion.text
+
+
+def test_scripted_policies_look_into_a_reproduced_issue(pair: tuple[Task, Oracle]) -> None:
+    call = ToolCall(id="c0", name="reproduce")
+    seen = answer("reproduced: 1 of 1 test fails", status="reproduced").model_copy(update={"tool": "reproduce"})
+    messages = [*OPENING, Completion(text="", tool_calls=(call,)).as_message(), tool_message(0, seen, call)]
+    policy = make_policy(InvestigatorConfig(), pair[0], None, seed=0)
+    (look,) = policy.complete(messages, schemas(*SEEKER_TOOLS)).tool_calls
+    assert look.name in ("eval", "suspects")
 
 
 @pytest.mark.needs("bubblewrap")

@@ -39,7 +39,6 @@ from gumshoe.tools.runs.tracebacks import describe_frame
 __all__ = ["Conclusion", "InvestigatorPolicy", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
 
 NOTHING = "Nothing that can be run here points to a place."
-NEEDS_A_TEST = "No test fails here: someone has to reproduce the issue first, which I cannot."
 WANDER = 0.25
 """How much the choice among looks varies: the standard deviation of the noise on the logarithm of their worth."""
 NARROW = 0.5
@@ -88,8 +87,7 @@ class InvestigatorPolicy:
         sent_back = any(output.tool == "report" for output in outputs)
         pack = pack_of(belief, outputs, words, values=not sent_back)
         if pack is None:
-            hidden = "reproduce" in offered and not failures(outputs)
-            return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST if hidden else NOTHING))
+            return Completion(text=format_decision(Decision.REPORT, 0.0, NOTHING))
         text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
         return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
 
