@@ -125,10 +125,10 @@ def difficulty(places: Sequence[CodePosition], failures: Mapping[str, FailedTest
     """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
-    `other_file`: elsewhere, such as in the assertion of a test.
+    `other_file`: elsewhere, such as in the assertion of a test; or the fix only adds files.
     """
     distances = (_distance(place, failure) for place in places for failure in failures.values())
-    return min(distances, key=DIFFICULTIES.index)
+    return min(distances, key=DIFFICULTIES.index, default=DIFFICULTIES[-1])
 
 
 def _distance(place: CodePosition, failure: FailedTest) -> str:

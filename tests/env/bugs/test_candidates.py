@@ -159,6 +159,7 @@ def test_difficulty_is_the_distance_of_the_nearest_failed_test() -> None:
     assert difficulty(cause.places, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
     assert difficulty(cause.places, {"t": failed_test(here, far)}) == "other_file"
     assert difficulty(cause.places, {"t": failed_test()}) == "other_file"
+    assert difficulty((), {"t": failed_test(here)}) == "other_file"
 
 
 def test_the_statement_tells_the_failure_and_stays_short() -> None:
