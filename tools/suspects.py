@@ -1,125 +1,45 @@
-"""`suspects`: which functions the failing tests run, and the passing ones do not.
+"""`suspects`: which functions may hold the bug, by how the failing tests run them and by what their failures say.
 
-Spectrum-based fault localization. Functions that are equally suspicious are ordered by how many calls lie between them
-and the frame that failed.
-
-A formula takes, of one line, the numbers of failing and of passing tests that run it, and the numbers of all failing
-and of all passing tests. A line that no failing test runs gets 0.
+The likeliest come first, as a model that was fitted on real bugs weighs their signals (`ranking/ranker.py`); or the
+most suspicious by a single formula of spectrum-based fault localization.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import JsonValue
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.code.source import read_source
-from gumshoe.tools.runs.programs import is_pytest, read_written, run_script, script_folder
+from gumshoe.tools.ranking.ranker import probabilities
+from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank
 
-__all__ = [
-    "FORMULAS",
-    "Formula",
-    "Spectrum",
-    "Suspect",
-    "Suspects",
-    "barinel",
-    "describe_suspect",
-    "dstar",
-    "follow",
-    "functions_of",
-    "ochiai",
-    "rank",
-    "read_spectrum",
-    "shown_suspects",
-    "tarantula",
-]
+__all__ = ["Suspects", "describe_suspect", "shown_suspects"]
 
+RANKER = "ranker"
 _SHOWN = 8
-_RECORD = "lines.json"
-_FILE_BYTES = 16 << 20
-_FILES = 2000
-
-Count = Annotated[int, Field(ge=0, lt=1 << 31)]
-Formula = Callable[[int, int, int, int], float]
-
-
-def ochiai(failing: int, passing: int, failed: int, passed: int) -> float:
-    """`failing / sqrt(failed * (failing + passing))`, 0 to 1.
-
-    R. Abreu, P. Zoeteweij, A. van Gemund: On the Accuracy of Spectrum-based Fault Localization, TAIC PART 2007.
-    """
-    return failing / math.sqrt(failed * (failing + passing)) if failing else 0.0
-
-
-def dstar(failing: int, passing: int, failed: int, passed: int) -> float:
-    """`failing**2 / (passing + failed - failing)`, from 0 on; half a test stands for a denominator of none.
-
-    W. E. Wong, V. Debroy, R. Gao, Y. Li: The DStar Method for Effective Software Fault Localization, IEEE Transactions
-    on Reliability 63(1), 2014, with the exponent 2.
-    """
-    return failing**2 / ((passing + failed - failing) or 0.5)
-
-
-def tarantula(failing: int, passing: int, failed: int, passed: int) -> float:
-    """The share of failing tests over the sum of the shares of failing and of passing tests, 0 to 1.
-
-    J. A. Jones, M. J. Harrold: Empirical Evaluation of the Tarantula Automatic Fault-Localization Technique, ASE 2005.
-    """
-    if not failing:
-        return 0.0
-    share = failing / failed
-    return share / (share + (passing / passed if passed else 0.0))
-
-
-def barinel(failing: int, passing: int, failed: int, passed: int) -> float:
-    """`1 - passing / (passing + failing)`, 0 to 1: the estimate for a single fault.
-
-    R. Abreu, P. Zoeteweij, A. van Gemund: Spectrum-Based Multiple Fault Localization, ASE 2009.
-    """
-    return failing / (passing + failing) if failing else 0.0
-
-
-FORMULAS: dict[str, Formula] = {"ochiai": ochiai, "dstar": dstar, "tarantula": tarantula, "barinel": barinel}
-
-
-class Spectrum(BaseModel):
-    """What `runs.suspects` in `env/inside` wrote.
-
-    `running` of the failing tests had not ended when the time was up. `lines` holds, by path and line, how many failing
-    and passing tests ran it; `distances`, by path and the line at which a function begins, how many calls lie between
-    it and the frame that failed.
-    """
-
-    failed: Count
-    passed: Count
-    running: Count = 0
-    lines: dict[str, dict[Count, tuple[Count, Count]]] = Field(max_length=_FILES)
-    distances: dict[str, dict[Count, Count]] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Suspect:
-    """A function that failing tests run: its lines, the most suspicious of them, and how suspicious these are.
-
-    `distance` is the number of calls between it and the frame that failed; None where that is not known.
-    """
-
-    path: str
-    span: Span
-    score: float
-    lines: tuple[int, ...]
-    distance: int | None = None
+_REASONS = 3
+_SEARCHED = 300
+"""The most names that definitions are looked for of, and the most definitions."""
+REASONS = {
+    "refused": "refused the call",
+    "innermost": "the traceback ends here",
+    "in_traceback": "in the traceback",
+    "in_message": "named in the message",
+    "in_line": "named in the failing line",
+    "in_test": "named in the test",
+}
+"""What a signal means that is set."""
 
 
 class Suspects(BaseTool):
@@ -127,139 +47,67 @@ class Suspects(BaseTool):
 
     name = "suspects"
 
-    def run(self, workspace: Workspace, formula: str = "ochiai") -> Observation:
-        """Show which functions failing tests run more than passing ones, most suspicious first.
+    def run(self, workspace: Workspace, formula: str = RANKER) -> Observation:
+        """Show which functions may hold the bug, likeliest first, with what speaks for each.
 
         Args:
-            formula: ochiai, dstar, tarantula or barinel
+            formula: ranker for all signals together, or ochiai, dstar, tarantula or barinel alone
         """
-        if formula not in FORMULAS:
-            raise ToolFailure("bad_arguments", f"no formula {formula!r}: use one of {', '.join(FORMULAS)}")
+        if formula != RANKER and formula not in FORMULAS:
+            names = ", ".join([RANKER, *FORMULAS])
+            raise ToolFailure("bad_arguments", f"no formula {formula!r}: use one of {names}")
         ran, spectrum = follow(workspace)
         if not spectrum.failed:
             text = "No test fails." if ran.result.exit_code == 0 else "No test was followed to its failure: use eval."
             return self.observe(text, _as_data(spectrum, ()))
-        ranked = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula])
+        if formula == RANKER:
+            ranked, order = rank_by_signals(workspace, ran, spectrum), "likeliest"
+        else:
+            ranked, order = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula]), "most suspicious"
         data = {**_as_data(spectrum, ranked), "formula": formula}
-        return self.observe(_describe(spectrum, ranked), data, truncated=len(ranked) > _SHOWN)
+        return self.observe(_describe(spectrum, ranked, order), data, truncated=len(ranked) > _SHOWN)
 
 
-def rank(
-    spectrum: Spectrum, functions: Mapping[str, Sequence[Span]], formula: Formula = FORMULAS["ochiai"]
-) -> list[Suspect]:
-    """The functions that failing tests run, most suspicious first.
-
-    A function is as suspicious as its most suspicious line. Among equals, the nearest to the frame that failed comes
-    first, then the one with more such lines.
+def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> list[Suspect]:
+    """The functions that failing tests run or mention, likeliest first.
 
     Args:
-        spectrum: what ran.
-        functions: by path, outer before inner; a line belongs to the innermost one.
-        formula: how suspicious a line is.
+        workspace: where the sources are.
+        ran: the run that was followed, with the outcomes of its tests as far as they are known.
+        spectrum: what ran in it.
     """
-    found = [
-        suspect
-        for path, spans_there in functions.items()
-        for suspect in _suspects_of(path, spans_there, spectrum, formula)
-        if suspect.score
+    failing = [outcome for outcome in ran.outcomes if outcome.failed]
+    tests = {path: _text(workspace, path) for path in {outcome.id.partition("::")[0] for outcome in failing}}
+    failures = Failures(failing, tests)
+    paths = sorted({*spectrum.lines, *_files_defining(workspace, failures.mentioned)})
+    functions = candidates({path: _text(workspace, path) for path in paths}, spectrum)
+    found = [one for one in functions if one.lines or is_mentioned(one, failures)]
+    signals = signals_of(found, spectrum, failures)
+    suspects = [
+        one.as_suspect(spectrum, probability, asdict(known))
+        for one, known, probability in zip(found, signals, probabilities(signals), strict=True)
     ]
-    return sorted(found, key=_order)
+    return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
 
 
-def _order(suspect: Suspect) -> tuple[float, float, int, str, int]:
-    distance = float("inf") if suspect.distance is None else suspect.distance
-    return -suspect.score, distance, -len(suspect.lines), suspect.path, suspect.span.start
-
-
-def tied(ranked: Sequence[Suspect]) -> int:
-    """How many suspects are as suspicious as the first."""
-    return sum(suspect.score == ranked[0].score for suspect in ranked)
-
-
-def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum, formula: Formula) -> Iterator[Suspect]:
-    lines: dict[Span, dict[int, tuple[int, int]]] = {}
-    for line, counts in spectrum.lines[path].items():
-        around = innermost(functions, line)
-        if around is not None:
-            lines.setdefault(around, {})[line] = counts
-    for span, counted in lines.items():
-        scores = {
-            line: formula(failing, passing, spectrum.failed, spectrum.passed)
-            for line, (failing, passing) in counted.items()
-        }
-        worst = max(scores.values())
-        yield Suspect(
-            path=path,
-            span=span,
-            score=worst,
-            lines=tuple(sorted(line for line, score in scores.items() if score == worst)),
-            distance=spectrum.distances.get(path, {}).get(span.start),
-        )
-
-
-def read_spectrum(data: bytes) -> Spectrum:
-    """What the plugin wrote; programs in the sandbox can write to its file, too. Raises ValueError."""
-    if len(data) > _FILE_BYTES:
-        raise ValueError(f"more than {_FILE_BYTES} bytes")
+def _text(workspace: Workspace, path: str) -> str:
+    """A file as `read_source` has it; nothing where the agent may not see it."""
     try:
-        return Spectrum.model_validate_json(data)
-    except ValidationError as error:
-        raise ValueError(f"not a spectrum: {error.error_count()} errors") from None
+        return "\n".join(read_source(workspace.read_text(path)).shown)
+    except ToolFailure:
+        return ""
 
 
-def follow(workspace: Workspace) -> tuple[TestRun, Spectrum]:
-    """Runs the tests once more and follows every line: the run, and what ran.
-
-    Outcomes of single tests are known for pytest only. Raises ToolFailure where the run tells nothing.
-    """
-    measures = [_follow_with_plugin] if is_pytest(workspace.entrypoint) else [_follow_program, _follow_with_plugin]
-    why = ""
-    for measure in measures:
-        run, data = measure(workspace)
-        try:
-            return run, read_spectrum(data)
-        except ValueError:
-            why = _why_not(run)
-        if run.result.timed_out:
-            break
-    raise ToolFailure("no_spectrum", f"The tests could not be followed: {why}. Use eval and pdb.")
-
-
-def _why_not(run: TestRun) -> str:
-    """Why a run tells nothing."""
-    crashed = next((outcome for outcome in run.outcomes if outcome.outcome == "crashed"), None)
-    if crashed is not None:
-        return f"{crashed.message} in {crashed.id}"
-    return "they ran too long" if run.result.timed_out else "neither pytest nor unittest runs them in one process"
-
-
-def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
-    """With a plugin of pytest, however the entrypoint starts that."""
-    record = f"{workspace.sandbox.support}/{_RECORD}"
-    plugins = {"runs.suspects": {"GUMSHOE_LINES": record}}
-    run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
-    return run, read_written(workspace, record)
-
-
-def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:
-    """As a Python program that runs its tests with unittest or Django."""
-    record = f"{script_folder(workspace, 'suspects')}/{_RECORD}"
-    run = TestRun(result=run_script(workspace, "suspects", {"record": record}))
-    return run, read_written(workspace, record)
-
-
-def functions_of(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:
-    """The functions of the files that ran and that the agent may see."""
-    functions: dict[str, tuple[Span, ...]] = {}
-    for path in sorted(spectrum.lines):
-        if posixpath.normpath(path) != path:
-            continue  # The plugin writes every path in one way.
-        try:
-            source = "\n".join(read_source(workspace.read_text(path)).shown)
-        except ToolFailure:
-            continue
-        functions[path] = tuple(span for span in spans(source) or () if not span.is_class)
-    return functions
+def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
+    """The files of the project, tests left out, that define one of the names: a call that is refused enters none."""
+    wanted = "|".join(sorted(names, key=len)[-_SEARCHED:])
+    if not wanted:
+        return []
+    try:
+        found, _ = workspace.grep(rf"^\s*(?:async\s+def|def|class)\s+(?:{wanted})\b", limit=_SEARCHED)
+    except ToolFailure:
+        return []
+    return [match.path for match in found if match.path.endswith(".py") and not holds_tests(match.path)]
 
 
 def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonValue]:
@@ -268,7 +116,6 @@ def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonVal
         "passed": spectrum.passed,
         "running": spectrum.running,
         "shown": min(len(ranked), _SHOWN),
-        "tied": tied(ranked) if ranked else 0,
         "suspects": [_suspect_data(suspect) for suspect in ranked],
     }
 
@@ -282,6 +129,7 @@ def _suspect_data(suspect: Suspect) -> dict[str, JsonValue]:
         "score": round(suspect.score, 4),
         "lines": list(suspect.lines),
         "distance": suspect.distance,
+        "signals": {name: round(value, 4) for name, value in suspect.signals.items()},
     }
 
 
@@ -295,19 +143,20 @@ def shown_suspects(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return data.get("suspects", ())[: data.get("shown", 0)]
 
 
-def _describe(spectrum: Spectrum, ranked: Sequence[Suspect]) -> str:
+def _describe(spectrum: Spectrum, ranked: Sequence[Suspect], order: str) -> str:
     tests = plural(spectrum.failed, "failing test")
     if spectrum.running:
-        tests += ", one of which did not end," if spectrum.failed > 1 else " that did not end"
+        tests += " (1 did not end)"
     if not ranked:
         return f"No function of the project is run by {tests}."
-    lines = [describe_suspect(_suspect_data(suspect)) for suspect in ranked[:_SHOWN]]
+    lines = [f"{describe_suspect(_suspect_data(suspect))}{_reasons(suspect)}" for suspect in ranked[:_SHOWN]]
     more = [f"[... {len(ranked) - _SHOWN} more ...]"] if len(ranked) > _SHOWN else []
     first = json.dumps({"start": ranked[0].span.start, "end": ranked[0].span.end, "path": ranked[0].path})
-    title = f"{plural(len(ranked), 'function')} run by {tests}, most suspicious first"
-    if len(ranked) > 1 and tied(ranked) == len(ranked):
-        title = (
-            f"No function stands out: the {len(ranked)} run by {tests} are equally suspicious; "
-            "nearest to the failure first"
-        )
+    title = f"{plural(len(ranked), 'function')} run or named by {tests}, {order} first"
     return "\n".join([title, *lines, *more, f"To view the first: {first}"])
+
+
+def _reasons(suspect: Suspect) -> str:
+    """What speaks for a suspect, besides what tests run it."""
+    found = [text for name, text in REASONS.items() if suspect.signals.get(name, 0.0) >= 0.5]
+    return f" ({', '.join(found[:_REASONS])})" if found else ""

@@ -199,7 +199,7 @@ class Vary(Experiment):
         seen = [one for one in self.events.history[self._edited :] if one.tool == "suspects" and one.failure is None]
         if not seen:
             raise ToolFailure("needs_suspects", "call suspects first, or give path, start and end")
-        found = shown_suspects(seen[-1].data)
+        found = [one for one in shown_suspects(seen[-1].data) if one["lines"]]
         if not found:
             raise ToolFailure("nothing_to_vary", "suspects has found no function: give path, start and end")
         return found

@@ -100,8 +100,8 @@ def _first_suspect(output: ToolOutput) -> dict[str, JsonValue] | None:
     first = suspects[0]
     return {
         "locations": [{"path": first["path"], "start": first["start"], "end": first["end"]}],
-        "findings": _citing(output.facts[:1], first["path"], first["lines"][0], "most suspicious function"),
-        "hypothesis": f"The most suspicious function is in {first['path']}.",
+        "findings": _citing(output.facts[:1], first["path"], min(first["lines"], default=0), "likeliest function"),
+        "hypothesis": f"The likeliest function is in {first['path']}.",
     }
 
 

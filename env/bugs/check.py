@@ -35,8 +35,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.code.functions import Span, innermost, spans
+from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.programs import is_pytest
-from gumshoe.tools.suspects import Suspect, follow, functions_of, rank
 
 __all__ = ["check_package", "difficulty_of", "rate_package"]
 

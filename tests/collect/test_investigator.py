@@ -206,18 +206,6 @@ def test_a_tool_that_gives_no_answer_twice_is_left_alone() -> None:
     assert kinds([*seen, refused, refused]) == {"trace"}
 
 
-def test_the_prior_heeds_where_it_fails_and_what_is_called_there() -> None:
-    seen = [suspects(0.8, 0.8)]
-    plain = named(form_belief([failure("test_shop.py::test_sums"), *seen]))
-    assert plain["f0"] > plain["f1"]
-    raised = named(form_belief([failure("test_shop.py::test_sums", 3, 12), *seen]))
-    assert raised["f1"] > raised["f0"]
-    complained = named(form_belief([failure("test_shop.py::test_sums", 3, 12, code="raise E"), *seen]))
-    assert complained == plain
-    called = failure("test_shop.py::test_sums", 3, code="assert f1(2) == 3", path="test_shop.py")
-    assert named(form_belief([called, *seen]))["f1"] > plain["f1"]
-
-
 def test_a_value_that_nobody_takes_is_suspicious() -> None:
     seen = [suspects(0.9, 0.9), view(2)]
     dropped = CODE.replace("return left", "left").splitlines()

@@ -127,6 +127,6 @@ def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:
     report = "report locations='[{path: calc.py, start: 2}]' findings='[{claim: a, fact: 1}]' hypothesis=x\n"
     done = play(argv, typed + report)
     assert f"Tools: {', '.join(tool_names())}." in done.stdout
-    assert "most suspicious first" in done.stdout
+    assert "likeliest first" in done.stdout
     assert "unchanged: " in done.stdout
     assert done.stdout.endswith("reported (3 calls)\nnothing was changed\n")

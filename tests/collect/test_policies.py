@@ -240,4 +240,4 @@ def test_the_first_suspect_is_reported() -> None:
     ask, report = converse(SUSPECT, SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
-    assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "most suspicious function"}]
+    assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "likeliest function"}]

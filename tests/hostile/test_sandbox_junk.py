@@ -30,13 +30,13 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
+from gumshoe.tools.ranking.spectrum import FORMULAS, rank, read_spectrum
 from gumshoe.tools.runs.debugger_answers import describe_results, program_output, read_announcement, read_answer
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.programs import read_outcomes
 from gumshoe.tools.runs.trace_comparison import compare, summarize
 from gumshoe.tools.runs.tracebacks import exception_text, printed_frames
 from gumshoe.tools.runs.traced_calls import read_trace
-from gumshoe.tools.suspects import FORMULAS, rank, read_spectrum
 
 # A tool that measures coverage makes everything slower.
 CPU_S = 2.0 if sys.gettrace() is None else 10.0

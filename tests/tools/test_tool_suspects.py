@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.tools.code.functions import Span
-from gumshoe.tools.suspects import FORMULAS, Spectrum, barinel, dstar, ochiai, rank, tarantula
+from gumshoe.tools.evidence.facts import all_facts
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, barinel, dstar, ochiai, rank, tarantula
+from gumshoe.tools.ranking.words import Index, words
 from support.tools.inside import SUPPORT
 from support.tools.tool_bench import Bench
 
@@ -23,9 +25,9 @@ Open = Callable[..., Bench]
 
 
 def test_suspects(open_bench: Open) -> None:
-    observation = open_bench().call("suspects")
+    observation = open_bench().call("suspects", formula="ochiai")
     assert observation.text.splitlines() == [
-        "No function stands out: the 3 run by 1 failing test are equally suspicious; nearest to the failure first",
+        "3 functions run or named by 1 failing test, most suspicious first",
         "8-12 cart.py Cart.price 1.00",
         "14-18 cart.py Cart.total 1.00",
         "5-6 cart.py Cart.__init__ 1.00",
@@ -41,6 +43,7 @@ def test_suspects(open_bench: Open) -> None:
         "score": 1.0,
         "lines": [11, 12],
         "distance": 0,
+        "signals": {},
     }
 
 
@@ -52,7 +55,7 @@ def test_what_passing_tests_run_too_is_less_suspicious(bench: Bench) -> None:
         "@pytest.mark.parametrize('count', [1, 2, 3])\ndef test_good(count):\n"
         "    assert len(list(numbers(count))) == count\n",
     )
-    assert bench.text("suspects").splitlines()[1:-1] == [
+    assert bench.text("suspects", formula="ochiai").splitlines()[1:-1] == [
         "26-30 cart.py collect 1.00",
         "8-12 cart.py Cart.price 1.00",
         "21-23 cart.py numbers 0.50",
@@ -125,7 +128,7 @@ def test_other_runners(open_bench: Open, project: Path, runner: str) -> None:
     (project / "test_unit.py").write_text(UNIT)
     (project / "runtests.py").write_text("import unittest\nunittest.main(module='test_unit')\n")
     (project / "runpytest.py").write_text("import sys, pytest\nsys.exit(pytest.main(['-q', 'test_unit.py']))\n")
-    observation = open_bench(entrypoint=("python", *RUNNERS[runner])).call("suspects")
+    observation = open_bench(entrypoint=("python", *RUNNERS[runner])).call("suspects", formula="ochiai")
     assert (observation.data["failed"], observation.data["passed"]) == (2, 1)
     assert observation.text.splitlines()[1:-1] == ["21-23 cart.py numbers 0.82", "8-12 cart.py Cart.price 0.71"]
 
@@ -140,10 +143,11 @@ def test_a_test_that_never_ends_is_one_that_fails(open_bench: Open, project: Pat
         "import unittest\nimport loops\n\nclass Loops(unittest.TestCase):\n"
         "    def test_step(self):\n        loops.step(1)\n\n    def test_wait(self):\n        loops.wait(1)\n"
     )
-    observation = open_bench(entrypoint=("python", "-m", runner, "test_loops.py"), timeout=7.0).call("suspects")
+    bench = open_bench(entrypoint=("python", "-m", runner, "test_loops.py"), timeout=7.0)
+    observation = bench.call("suspects", formula="ochiai")
     assert [observation.data[name] for name in ("failed", "running", "passed")] == [1, 1, 1]
     assert observation.text.splitlines()[:3] == [
-        "2 functions run by 1 failing test that did not end, most suspicious first",
+        "2 functions run or named by 1 failing test (1 did not end), most suspicious first",
         "3-5 loops.py wait 1.00",
         "7-9 loops.py step 0.71",
     ]
@@ -151,9 +155,9 @@ def test_a_test_that_never_ends_is_one_that_fails(open_bench: Open, project: Pat
 
 def test_what_was_known_before_a_test_that_never_ends(open_bench: Open, project: Path) -> None:
     (project / "test_zz.py").write_text("import time\ndef test_hangs():\n    time.sleep(600)\n")
-    observation = open_bench(timeout=6.0).call("suspects")
+    observation = open_bench(timeout=6.0).call("suspects", formula="ochiai")
     assert [observation.data[name] for name in ("failed", "running", "passed")] == [2, 1, 1]
-    assert "run by 2 failing tests, one of which did not end, are equally" in observation.text
+    assert "2 failing tests (1 did not end)" in observation.text
     assert "cart.py Cart.total 0.71" in observation.text
 
 
@@ -195,7 +199,51 @@ def test_scores_are_finite_and_fall_with_passing_tests(name: str, failing: int, 
 
 def test_a_formula_is_chosen_by_name(bench: Bench) -> None:
     assert bench.call("suspects", formula="dstar").data["formula"] == "dstar"
-    assert "one of ochiai, dstar, tarantula, barinel" in bench.text("suspects", formula="magic")
+    assert "one of ranker, ochiai, dstar, tarantula, barinel" in bench.text("suspects", formula="magic")
+
+
+def test_the_likeliest_come_first_with_what_speaks_for_them(bench: Bench) -> None:
+    bench.workspace.write_text(
+        "prices.py", "def tax(amount):\n    return amount * 2\n\ndef other(amount):\n    return 0\n"
+    )
+    bench.workspace.write_text(
+        "test_cart.py",
+        "from cart import numbers\nfrom prices import tax\n\n"
+        "def test_tax():\n    list(numbers(1))\n    assert tax(1) == 3\n\n"
+        "def test_rate():\n    assert tax(1, rate=2) == 3\n",
+    )
+    observation = bench.call("suspects")
+    found: Any = observation.data["suspects"]
+    assert found[0]["function"] == "tax"
+    assert observation.text.splitlines()[1].endswith(
+        "(refused the call, named in the message, named in the failing line)"
+    )
+    assert 0.8 < sum(one["score"] for one in found) < 1
+    assert [one["score"] for one in found] == sorted((one["score"] for one in found), reverse=True)
+    assert found[0]["signals"]["test_name"] == 1.0
+
+
+def test_a_function_that_refuses_every_call_is_a_suspect(bench: Bench) -> None:
+    bench.workspace.write_text(
+        "prices.py", "class Price:\n    def __init__(self, amount):\n        self.amount = amount\n"
+    )
+    bench.workspace.write_text(
+        "test_cart.py",
+        "from prices import Price\n\ndef test_currency():\n    assert Price(1, currency='EUR').amount == 1\n",
+    )
+    observation = bench.call("suspects")
+    found: Any = observation.data["suspects"]
+    assert (found[0]["function"], found[0]["lines"], found[0]["signals"]["refused"]) == ("Price.__init__", [], 1.0)
+    assert not all_facts([observation])
+
+
+def test_words_are_the_parts_of_identifiers() -> None:
+    assert words("parseHTTP_url(self, x2)") == ["parse", "http", "url"]
+    index = Index([["parse", "url"], ["parse", "parse"], ["print"]])
+    assert index.scores(["url", "unknown"])[0] > 0.0
+    assert index.scores(["url"])[1:] == [0.0, 0.0]
+    assert index.scores(["parse"])[1] > index.scores(["parse"])[0] > index.scores(["parse"])[2] == 0.0
+    assert Index([]).scores(["url"]) == []
 
 
 def test_ties_go_to_the_nearest_then_to_more_suspicious_lines() -> None:

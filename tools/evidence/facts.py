@@ -190,7 +190,8 @@ def _failing_place(outcome: TestOutcome) -> tuple[str, int] | None:
 def _of_suspects(data: Mapping[str, Any]) -> Iterator[_Shown]:
     """The functions that failing tests run, each with the first of its most suspicious lines."""
     for suspect in data.get("suspects", ()):
-        yield _place(normal(describe_suspect(suspect)), StopProbe(path=suspect["path"], line=suspect["lines"][0]))
+        if suspect["lines"]:
+            yield _place(normal(describe_suspect(suspect)), StopProbe(path=suspect["path"], line=suspect["lines"][0]))
 
 
 def _of_changes(data: Mapping[str, Any]) -> Iterator[_Shown]:

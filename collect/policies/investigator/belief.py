@@ -1,16 +1,14 @@
 """Where the bug may be, and how likely: a belief over functions and, where they were viewed, their statements.
 
-The prior comes from what `suspects` and `eval` have shown (see `_prior_weight`). Each change that `whatif` tried is
-evidence about the statement it was tried at, by Bayes' rule: making all failing tests pass is far more likely where the
-bug is than elsewhere, and changing nothing is a little less likely. If only a few of several failing tests pass, that
-says next to nothing: any change that keeps a test from reaching the place of its failure can do that. The likelihoods
-are counted in the episodes on the packages that the prior was fitted on.
+The prior is what `suspects` says. Each change that `whatif` tried is evidence about the statement it was tried at, by
+Bayes' rule: making all failing tests pass is far more likely where the bug is than elsewhere, and changing nothing is a
+little less likely. If only a few of several failing tests pass, that says next to nothing: any change that keeps a test
+from reaching the place of its failure can do that. The likelihoods are counted in episodes on 192 synthetic bugs of
+toolz, itsdangerous, h11, boltons, blinker and markupsafe; no figure should be measured on these packages.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,29 +57,6 @@ SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 1.5
 """How many times as likely a function is if all its calls in failing tests are as in passing ones; if it is not called
 there; if equal arguments lead to a different outcome there.
 """
-# The weights of what is known before anything was tried are those of a conditional logit model (D. McFadden, 1974: the
-# culprit is one of the suspects), fitted by maximum likelihood with an L2 penalty of 1 on 192 synthetic bugs in toolz,
-# itsdangerous, h11, boltons, blinker and markupsafe, and rounded. No figure should be measured on these packages. A
-# score alone says too much: a function with a line that only the failing tests run is often where the failure shows,
-# not where it comes from.
-RANK = -1.0
-"""Exponent of the rank in the list of suspects, which takes scores and distances into account."""
-SCORE = 0.8
-"""Exponent of the score."""
-LINES = 0.5
-"""Exponent of the number of the most suspicious lines."""
-CRASHES = 1.0
-"""Logarithm of how many times likelier a function is if all failing tests end in it, as far as the project's code
-goes; not with a `raise` or an `assert`, because finding something wrong is no sign of being wrong.
-"""
-CALLED = 0.75
-"""... if its name (for a special method, that of its class) is in the code at which all failing tests end."""
-ELSEWHERE = 0.36
-"""How likely it is that the bug is in none of the functions shown, compared to one that is first, with a score of 1,
-one line, and nothing else to be said about it.
-"""
-IN_TESTS = -3.0
-"""Logarithm of how many times likelier a function is if it is part of the tests: a guess."""
 
 
 @dataclass(frozen=True)
@@ -155,13 +130,12 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
         return Belief(trials=tried)
     code = seen_code(outputs)
     weights: dict[tuple[SuspectFunction, Statement | None], float] = {}
-    total = ELSEWHERE + sum(function.weight for function in functions)
-    elsewhere = ELSEWHERE / total
+    elsewhere = max(0.0, 1 - sum(function.weight for function in functions))
     belief = Belief(dict.fromkeys(functions, 0.0), trials=tried)
     called = _calls(outputs)
     unreached = _unreached(outputs, tried)
     for function in functions:
-        prior = function.weight / total * called.get((function.path, function.start), 1.0)
+        prior = function.weight * called.get((function.path, function.start), 1.0)
         known = statements_in(function.path, code.get(function.path, {}), function.start, function.end)
         own = [one for one in known if belief.function_of(one.path, one.line) == function]
         shares = [_share(statement, function, unreached) for statement in own]
@@ -182,16 +156,17 @@ def form_belief(outputs: Sequence[ToolOutput]) -> Belief:
 def _functions(outputs: Iterable[ToolOutput]) -> list[SuspectFunction]:
     """The suspects that were shown."""
     seen = list(outputs)
-    raised, failed = failing_frames(seen), failing_tests(seen)
+    raised = failing_frames(seen)
     found: dict[tuple[str, int], SuspectFunction] = {}
     for output in seen:
         ranked = shown_suspects(output.data) if output.tool == "suspects" else ()
-        for rank, suspect in enumerate(ranked, start=1):
+        for suspect in ranked:
             path, start, end = suspect["path"], suspect["start"], suspect["end"]
             through = frozenset(line for raising, line in raised if raising == path and start <= line <= end)
-            weight = _prior_weight(suspect, rank, failed)
             lines = frozenset(suspect["lines"])
-            found[path, start] = SuspectFunction(path, suspect["function"], start, end, weight, lines, through)
+            found[path, start] = SuspectFunction(
+                path, suspect["function"], start, end, suspect["score"], lines, through
+            )
     return list(found.values())
 
 
@@ -271,24 +246,6 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     ]
 
 
-def _prior_weight(suspect: Mapping[str, Any], rank: int, failing: Sequence[TestOutcome]) -> float:
-    """How likely a suspect is, compared to others.
-
-    Args:
-        suspect: as `suspects` shows it.
-        rank: its place in the list, from 1.
-        failing: the outcomes of the failing tests, as `eval` shows them.
-    """
-    total = RANK * math.log(rank) + SCORE * math.log(max(suspect["score"], 1e-6))
-    total += LINES * math.log(max(1, len(suspect["lines"])))
-    if failing:
-        total += CRASHES * sum(_crashes_in(suspect, outcome) for outcome in failing) / len(failing)
-        total += CALLED * sum(_mentions(outcome, suspect["function"]) for outcome in failing) / len(failing)
-    if holds_tests(suspect["path"]):
-        total += IN_TESTS
-    return math.exp(total)
-
-
 def failing_tests(outputs: Iterable[ToolOutput]) -> list[TestOutcome]:
     """The outcomes of the failing tests that `eval` has shown."""
     return [outcome for output in outputs if output.tool == "eval" for outcome in failing_outcomes(output.data)]
@@ -301,21 +258,3 @@ def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
 
 def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
     return [frame for frame in outcome.frames if not holds_tests(frame.path)]
-
-
-def _crashes_in(suspect: Mapping[str, Any], outcome: TestOutcome) -> bool:
-    """Whether a failing test's innermost frame in the project is in the suspect and not at a `raise` or an `assert`."""
-    last = next(reversed(_own_frames(outcome)), None)
-    if last is None or last.code.startswith(("raise", "assert")):
-        return False
-    return last.path == suspect["path"] and suspect["start"] <= last.line <= suspect["end"]
-
-
-def _mentions(outcome: TestOutcome, function: str) -> bool:
-    """Whether the code of a failing test's frames has the name of a function or, for a special method, that of its
-    class.
-    """
-    *owners, name = function.split(".")
-    if name.startswith("__") and owners:
-        name = owners[-1]
-    return any(re.search(rf"\b{re.escape(name)}\b", frame.code) for frame in outcome.frames)

@@ -184,7 +184,7 @@ def test_what_cannot_be_run_is_unchecked(open_bench: Open, shop: Path) -> None:
 def test_a_trace_leads_to_probes(open_bench: Open, shop: Path) -> None:
     bench = open_bench(tools=("trace", "suspects", "report"))
     bench.call("trace", function="shop.py:price")
-    (suspect,) = [line for line in bench.text("suspects").splitlines() if "Cart.sizes" in line]
+    (suspect,) = [line.partition(" (")[0] for line in bench.text("suspects").splitlines() if "Cart.sizes" in line]
     found = {
         "count=4": ("confirmed", True),
         "total=6": ("confirmed", True),

@@ -1,0 +1,296 @@
+"""What a cheap look tells about each function: its signals, from one watched run, the failures, and the sources.
+
+A signal is a number. Those of the spectrum are of the function's most suspicious line; those of words compare its
+source with what the failing tests and their messages say; the others say where in the run it was, and what kind of
+function it is. `Signals` has the list.
+"""
+
+from __future__ import annotations
+
+import math
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.records import DebugFrame, TestOutcome
+from gumshoe.tools.code.functions import Span, spans
+from gumshoe.tools.code.source import split_lines
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai
+from gumshoe.tools.ranking.words import Index, identifiers, words
+
+__all__ = ["Candidate", "Failures", "Signals", "candidates", "is_mentioned", "signals_of"]
+
+FAR = 3.0
+"""The logarithm that stands for an unknown number of calls: about twenty."""
+_TESTS = 10
+"""So many failing tests are read."""
+_REFUSED = re.compile(r"([^\W\d][\w.]*)\(\) (?:got an unexpected|got multiple|missing \d|takes )")
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The signals of one function. Shares and scores of formulas are from 0 to 1.
+
+    Attributes:
+        ochiai: and the other formulas: the highest value of its lines; `dstar` as a share of the highest of all.
+        entry: Ochiai of the function as a whole.
+        rarity: the logarithm of how few passing tests run it.
+        exclusive: the logarithm of how many of its lines only failing tests run.
+        executed: the logarithm of how many of its lines failing tests run.
+        distance: the logarithm of the number of calls between it and the frame that failed.
+        in_traceback: share of the failing tests in whose traceback it is.
+        innermost: ... in whose traceback it is the last function of the project.
+        raised: the same, where that is due to a `raise` or an `assert`.
+        test_words: and `message_words`, `line_words`: BM25 of its source for the words of the failing tests, of their
+            messages, and of the line of the test that failed, as a share of the highest of all.
+        in_test: and `in_message`, `in_line`: whether its name is there.
+        refused: whether a message says that it refused a call.
+        test_name: share of the words of its name that are in the name of a failing test; `class_test_name`,
+            `file_test_file` of its class, and of its file in the test's.
+        size: the logarithm of the number of its lines.
+        special: whether it is a special method; `init`, `prints`: whether one that makes or prints an object.
+        private: whether its name begins with an underscore.
+    """
+
+    ochiai: float
+    dstar: float
+    tarantula: float
+    barinel: float
+    entry: float
+    rarity: float
+    exclusive: float
+    executed: float
+    distance: float
+    in_traceback: float
+    innermost: float
+    raised: float
+    test_words: float
+    message_words: float
+    line_words: float
+    in_test: float
+    in_message: float
+    in_line: float
+    refused: float
+    test_name: float
+    class_test_name: float
+    file_test_file: float
+    size: float
+    special: float
+    init: float
+    private: float
+    prints: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A function that may hold the bug, with the lines of it that failing tests run. A function inside of another one
+    belongs to that.
+    """
+
+    path: str
+    span: Span
+    owner: str
+    source: str
+    lines: Mapping[int, tuple[int, int]]
+
+    @property
+    def name(self) -> str:
+        """Its name without that of its class."""
+        return self.span.name.rpartition(".")[2]
+
+    def as_suspect(self, spectrum: Spectrum, probability: float, signals: Mapping[str, float]) -> Suspect:
+        """The same with its most suspicious lines, and what is known of it."""
+        scores = {line: ochiai(*counts, spectrum.failed, spectrum.passed) for line, counts in self.lines.items()}
+        worst = max(scores.values(), default=0.0)
+        lines = tuple(sorted(line for line, score in scores.items() if score == worst))
+        return Suspect(self.path, self.span, probability, lines, self.distance(spectrum), signals)
+
+    def distance(self, spectrum: Spectrum) -> int | None:
+        """The number of calls between it and the frame that failed; None where that is not known."""
+        known = spectrum.distances.get(self.path, {}).items()
+        return min((calls for line, calls in known if self.span.start <= line <= self.span.end), default=None)
+
+    @property
+    def is_special(self) -> bool:
+        """Whether Python calls it for an operator or a statement."""
+        return self.name.startswith("__") and self.name.endswith("__")
+
+
+def is_mentioned(one: Candidate, failures: Failures) -> bool:
+    """Whether the failing tests name a function, or the class of a special method."""
+    return (one.owner if one.is_special else one.name) in failures.mentioned
+
+
+def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[Candidate]:
+    """The functions in files of the project, tests left out, by path and place.
+
+    Args:
+        texts: the files by path.
+        spectrum: what ran.
+    """
+    return [
+        Candidate(path, span, owner, source, lines)
+        for path, text in sorted(texts.items())
+        if not holds_tests(path)
+        for span, owner, source in _outermost(text)
+        for lines in [_inside(spectrum.lines.get(path, {}), span)]
+    ]
+
+
+def _outermost(text: str) -> Iterator[tuple[Span, str, str]]:
+    """The functions that are in no other one, each with the name of its class and its source."""
+    lines = split_lines(text)
+    found = spans(text) or ()
+    end = 0
+    for span in found:
+        if not span.is_class and span.start > end:
+            end = span.end
+            owner = next((one for one in reversed(found) if one.is_class and one.start <= span.start <= one.end), None)
+            yield span, "" if owner is None else owner.name.rpartition(".")[2], "".join(lines[span.start - 1 : end])
+
+
+def _inside(lines: Mapping[int, tuple[int, int]], span: Span) -> dict[int, tuple[int, int]]:
+    return {line: counts for line, counts in lines.items() if span.start <= line <= span.end}
+
+
+class Failures:
+    """What failing tests say: their names, code and messages.
+
+    Args:
+        outcomes: of the failing tests.
+        texts: the files of tests by path.
+    """
+
+    def __init__(self, outcomes: Sequence[TestOutcome], texts: Mapping[str, str]) -> None:
+        self.outcomes = outcomes[:_TESTS]
+        self.messages = "\n".join(outcome.message for outcome in self.outcomes)
+        frames = [frame for outcome in self.outcomes for frame in outcome.frames if holds_tests(frame.path)]
+        self.lines = "\n".join(dict.fromkeys(frame.code for frame in frames))
+        names = [outcome.id.partition("::") for outcome in self.outcomes]
+        self.files = " ".join(dict.fromkeys(posixpath.basename(path) for path, _, _ in names))
+        self.names = " ".join(dict.fromkeys(name.partition("[")[0] for _, _, name in names))
+        self.code = "\n".join(dict.fromkeys(code for path, _, name in names for code in _tests(texts.get(path), name)))
+        self.refused = frozenset(_REFUSED.findall(self.messages))
+
+        self.mentioned = identifiers("\n".join((self.messages, self.lines, self.code)))
+
+
+def _tests(text: str | None, name: str) -> Iterator[str]:
+    """The source of a test by its pytest name; of unittest's, too."""
+    wanted = re.split(r"::|\.", name.partition("[")[0])[-1]
+    for span, _, source in _outermost(text or ""):
+        if span.name.rpartition(".")[2] == wanted:
+            yield source
+
+
+def signals_of(found: Sequence[Candidate], spectrum: Spectrum, failures: Failures) -> list[Signals]:
+    """The signals of each candidate."""
+    mentioned = {where: identifiers(text) for where, text in _texts(failures).items()}
+    index = Index(words(one.source) for one in found)
+    relevance = {where: _shares(index.scores(words(text))) for where, text in _texts(failures).items()}
+    dstars = _shares([_best(one, "dstar", spectrum) for one in found])
+    tracebacks = [_own_frames(outcome) for outcome in failures.outcomes]
+    return [
+        Signals(
+            **{name: _best(one, name, spectrum) for name in ("ochiai", "tarantula", "barinel")},
+            dstar=dstars[number],
+            **_ran(one, spectrum),
+            **_in_tracebacks(one, tracebacks),
+            **{f"{where}_words": shares[number] for where, shares in relevance.items()},
+            **_named(one, mentioned),
+            **_alike(one, failures),
+            refused=float(_refuses(one, failures)),
+            size=math.log1p(one.span.end - one.span.start + 1),
+            special=float(one.is_special),
+            init=float(one.name == "__init__"),
+            prints=float(one.name in ("__repr__", "__str__")),
+            private=float(one.name.startswith("_") and not one.is_special),
+        )
+        for number, one in enumerate(found)
+    ]
+
+
+def _best(one: Candidate, formula: str, spectrum: Spectrum) -> float:
+    """The highest value of a formula of a candidate's lines."""
+    score = FORMULAS[formula]
+    values = (score(failing, passing, spectrum.failed, spectrum.passed) for failing, passing in one.lines.values())
+    return max(values, default=0.0)
+
+
+def _shares(values: Sequence[float]) -> list[float]:
+    """Each value as a share of the highest."""
+    highest = max(values, default=0.0)
+    return [value / highest if highest else 0.0 for value in values]
+
+
+def _ran(one: Candidate, spectrum: Spectrum) -> dict[str, float]:
+    """What of a candidate ran in which tests, and where in the failing ones."""
+    failing = max((count for count, _ in one.lines.values()), default=0)
+    passing = max((count for _, count in one.lines.values()), default=0)
+    distance = one.distance(spectrum)
+    return {
+        "entry": FORMULAS["ochiai"](failing, passing, spectrum.failed, spectrum.passed),
+        "rarity": math.log((spectrum.passed + 1) / (passing + 1)),
+        "exclusive": math.log1p(sum(not passing for _, passing in one.lines.values())),
+        "executed": math.log1p(len(one.lines)),
+        "distance": FAR if distance is None else math.log1p(distance),
+    }
+
+
+def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
+    return [frame for frame in outcome.frames if not holds_tests(frame.path)]
+
+
+def _in_tracebacks(one: Candidate, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
+    """Where a candidate is in the tracebacks of failing tests."""
+    number = len(tracebacks) or 1
+    last = [frames[-1] for frames in tracebacks if frames and _is_in(frames[-1], one)]
+    return {
+        "in_traceback": sum(any(_is_in(frame, one) for frame in frames) for frames in tracebacks) / number,
+        "innermost": len(last) / number,
+        "raised": sum(frame.code.startswith(("raise", "assert")) for frame in last) / number,
+    }
+
+
+def _is_in(frame: DebugFrame, one: Candidate) -> bool:
+    return frame.path == one.path and one.span.start <= frame.line <= one.span.end
+
+
+def _texts(failures: Failures) -> dict[str, str]:
+    """What is compared with the source of functions."""
+    return {"test": f"{failures.code}\n{failures.names}", "message": failures.messages, "line": failures.lines}
+
+
+def _named(one: Candidate, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
+    """Whether the name of a candidate occurs; that of a special method says nothing."""
+    return {f"in_{where}": float(one.name in names and not one.is_special) for where, names in mentioned.items()}
+
+
+def _alike(one: Candidate, failures: Failures) -> dict[str, float]:
+    """How many words the names of a candidate have in common with those of the tests."""
+    tests, files = set(words(failures.names)), set(words(failures.files))
+    return {
+        "test_name": _common(words(one.name), tests),
+        "class_test_name": _common(words(one.owner), tests),
+        "file_test_file": _common(words(posixpath.basename(one.path).removesuffix(".py")), files),
+    }
+
+
+def _common(found: Iterable[str], wanted: set[str]) -> float:
+    """The share of words that are wanted."""
+    own = set(found)
+    return len(own & wanted) / len(own) if own else 0.0
+
+
+def _refuses(one: Candidate, failures: Failures) -> bool:
+    """Whether a message says that a candidate refused its arguments; before Python 3.10 it lacks the class."""
+    for refused in failures.refused:
+        if refused == "__init__":
+            found = one.name == refused and one.owner in identifiers(failures.lines)
+        else:
+            found = f".{one.span.name}".endswith(f".{refused}") or refused.endswith(f".{one.span.name}")
+        if found:
+            return True
+    return False
