@@ -269,7 +269,7 @@ def check_tools(tokenizer: PreTrainedTokenizerBase, template: str) -> None:
     schema = {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
     call = {"type": "function", "function": {"name": name, "arguments": {}}}
     asked = {"role": "user", "content": ""}
-    said = {"role": "assistant", "content": text, "tool_calls": [call]}
+    said: Any = {"role": "assistant", "content": text, "tool_calls": [call]}
     own, tokenizer.chat_template = tokenizer.chat_template, template
     keeps_text = True
     try:
