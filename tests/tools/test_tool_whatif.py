@@ -13,6 +13,7 @@ from typing import Any
 import iniconfig
 import pytest
 
+from gumshoe.tools.runs.forked_runs import read_changes
 from support.tools.inside import program
 from support.tools.shop_program import LARGE, SHOP, SIZES, SMALL, STEPS
 from support.tools.tool_bench import Bench
@@ -146,6 +147,21 @@ def test_changes_reach_code_that_pytest_itself_imports(open_bench: Open, shop: P
     change: Any = {"path": "iniconfig/__init__.py", "line": len(source.splitlines()), "do": "return 2 * number"}
     found: Any = bench.call("whatif", variants=[change], quick=quick).data["variants"]
     assert [(each["hits"], each["whole"], each["passes"]) for each in found] == [(1, True, ["test_shop.py::test_two"])]
+
+
+@pytest.mark.parametrize("given", ["''", "None"])
+def test_an_expected_error_that_a_change_makes_by_chance_is_no_repair(open_bench: Open, shop: Path, given: str) -> None:
+    guard = "    if value is None:\n        raise ValueError\n"
+    refused = f"def test_bad():\n    with pytest.raises(ValueError):\n        # no number\n        parse({given})\n"
+    (shop / "shop.py").write_text(f"def parse(text):\n    value = text.strip()\n{guard}    return value\n")
+    (shop / "test_shop.py").write_text(
+        f"import pytest\nfrom shop import parse\n\n{refused}\n\ndef test_good():\n    assert parse('3') == '3'\n"
+    )
+    changes = [variant(2, "replace value = str(int(text or ''))"), variant(3, "condition not value")]
+    made, guarded = read_changes(open_bench(tools=TOOLS).call("whatif", variants=changes).data)
+    assert made.passes == ("test_shop.py::test_bad",)
+    assert made.effect == "cures"
+    assert guarded.effect == ("repairs" if given == "''" else "nothing")
 
 
 def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:

@@ -29,10 +29,17 @@ __all__ = [
 
 _SEEN_BYTES = 16 << 20
 _ASSIGNMENT = re.compile(r"[^\s=(]+ *=(?!=)")
+_CONDITION = re.compile(r"condition |(?:true|false)$", re.IGNORECASE)
+"""Changes that lead to an error which the code raises on purpose, if any; others may well make one of their own."""
+_LACKS_ERROR = re.compile(r"DID NOT RAISE|\bnot raised\b", re.IGNORECASE)
+_WANTS_ERROR = re.compile(r"\braises\(|\bassertRaises")
 _NAMES = 80
 """Characters of test names that are shown of one list, so that all results fit into one answer."""
 Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
-"""What a change does to the failing tests: all pass and no other test breaks; some pass; some pass and others break."""
+"""What a change does to the failing tests: all pass and no other test breaks; some pass; some pass and others break.
+
+It only cures, too, if it may have made the very error that the tests expect, or if not all tests were run to their end.
+"""
 
 
 class ForkOutcome(BaseModel):
@@ -65,6 +72,7 @@ class ChangeResult(LineChange):
     passes: tuple[str, ...] = Field(default=(), description="tests that pass now, and did not before")
     fails: tuple[str, ...] = Field(default=(), description="tests that passed before, and no longer do")
     still_fails: tuple[str, ...] = Field(default=(), description="tests that fail as before")
+    want_error: bool = Field(default=False, description="whether all tests that pass now lacked an expected exception")
 
     @property
     def effect(self) -> Effect:
@@ -75,7 +83,8 @@ class ChangeResult(LineChange):
             return "unreached"
         if self.passes and not self.fails:
             others_known = self.whole and not self.timed_out
-            return "repairs" if others_known and not self.still_fails else "cures"
+            by_chance = self.want_error and not _CONDITION.match(self.do)
+            return "repairs" if others_known and not self.still_fails and not by_chance else "cures"
         if self.passes:
             return "mixed"
         return "repairs" if self.exit_code == 0 != self.unchanged_exit_code else "nothing"
@@ -213,12 +222,18 @@ def run_forked(
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
     if unchanged.whole:
         before = _outcomes(workspace, folder, 0, unchanged)
+    results = [
+        _result(change, answer, before, _outcomes(workspace, folder, number, answer), unchanged.exit_code)
+        for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
+    ]
+    passing = {test for each in results for test in each.passes if test in before}
+    wanting = {test for test in passing if _wants_error(workspace, before[test])}
     return ForkedRuns(
         exit_code=unchanged.exit_code,
         outcomes=before,
         changes=[
-            _result(change, answer, before, _outcomes(workspace, folder, number, answer), unchanged.exit_code)
-            for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
+            each.model_copy(update={"want_error": bool(each.passes) and wanting.issuperset(each.passes)})
+            for each in results
         ],
         seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
@@ -256,6 +271,29 @@ def _result(
             if outcome.failed and test in after and after[test].outcome == outcome.outcome
         ),
     )
+
+
+def _wants_error(workspace: Workspace, outcome: TestOutcome) -> bool:
+    """Whether a test fails since an exception that it expects was not raised, or another one was.
+
+    Where another was, the line of the test, or the one that its block begins with, shows what is expected.
+    """
+    if _LACKS_ERROR.search(outcome.message):
+        return True
+    if not outcome.frames:
+        return False
+    first = outcome.frames[0]
+    try:
+        lines = workspace.read_text(first.path).splitlines()[: first.line]
+    except ToolFailure:
+        return False
+    last = lines[-1] if lines else ""
+    above = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(last))
+    return any(_WANTS_ERROR.search(line) for line in (last, next(above, "")))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def read_answers(data: bytes, count: int) -> list[ForkOutcome]:
