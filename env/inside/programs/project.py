@@ -44,6 +44,7 @@ def holds_tests(path: str) -> bool:
     """Whether a path relative to the project is test code: pytest's defaults and the common layouts."""
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
     in_folder = any(folder in _TEST_FOLDERS or folder.endswith(("_tests", "_testcases")) for folder in folders)
+    in_folder = in_folder or folders[:1] == ["testing"]  # In a package, such a folder holds what tests use.
     return in_folder or name in _TEST_FILES or name.startswith("test_") or name.endswith(("_test.py", "_tests.py"))
 
 

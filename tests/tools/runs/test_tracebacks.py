@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.tools.runs.tracebacks import describe_frame, exception_text, printed_frames
 
 PRINTED = """\
@@ -48,3 +49,8 @@ def test_any_text_is_read_without_an_error(printed: str, path: str) -> None:
     for text in (printed, f'File "{path}", line 1, in f\n    {printed}'):
         assert isinstance(exception_text(text), str)
         assert all(not frame.path.startswith(("/", "..")) for frame in printed_frames(text, "/workspace"))
+
+
+def test_the_common_layouts_of_tests_are_known() -> None:
+    tests = ["testing/python/approx.py", "shop/tests/carts.py", "test_shop.py", "conftest.py"]
+    assert [path for path in [*tests, "shop/testing/carts.py", "shop/contest.py"] if holds_tests(path)] == tests
