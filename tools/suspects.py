@@ -28,7 +28,7 @@ __all__ = ["Suspects", "describe_suspect", "shown_suspects"]
 
 RANKER = "ranker"
 _SHOWN = 8
-_REASONS = 3
+_REASONS = 2
 _SEARCHED = 300
 """The most names that definitions are looked for of, and the most definitions."""
 REASONS = {
@@ -39,7 +39,7 @@ REASONS = {
     "in_line": "named in the failing line",
     "in_test": "named in the test",
 }
-"""What a signal means that is set."""
+"""What a signal means that is set, the most telling first: each word costs a small model time."""
 
 
 class Suspects(BaseTool):
