@@ -24,7 +24,7 @@ from gumshoe.tools.ranking.ranker import probabilities
 from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank
 
-__all__ = ["Suspects", "describe_suspect", "shown_suspects"]
+__all__ = ["Suspects", "describe_suspect", "rank_by_signals", "shown_suspects"]
 
 RANKER = "ranker"
 _SHOWN = 8

@@ -34,24 +34,33 @@ class Signals:
     """The signals of one function. Shares and scores of formulas are from 0 to 1.
 
     Attributes:
-        ochiai: and the other formulas: the highest value of its lines; `dstar` as a share of the highest of all.
+        ochiai: the highest value of its lines.
+        dstar: the same, as a share of the highest of all functions.
+        tarantula: the highest value of its lines.
+        barinel: the highest value of its lines.
         entry: Ochiai of the function as a whole.
         rarity: the logarithm of how few passing tests run it.
         exclusive: the logarithm of how many of its lines only failing tests run.
         executed: the logarithm of how many of its lines failing tests run.
         distance: the logarithm of the number of calls between it and the frame that failed.
         in_traceback: share of the failing tests in whose traceback it is.
-        innermost: ... in whose traceback it is the last function of the project.
-        raised: the same, where that is due to a `raise` or an `assert`.
-        test_words: and `message_words`, `line_words`: BM25 of its source for the words of the failing tests, of their
-            messages, and of the line of the test that failed, as a share of the highest of all.
-        in_test: and `in_message`, `in_line`: whether its name is there.
-        refused: whether a message says that it refused a call.
-        test_name: share of the words of its name that are in the name of a failing test; `class_test_name`,
-            `file_test_file` of its class, and of its file in the test's.
+        innermost: share of those in whose traceback it is the last function of the project.
+        raised: share of those in which that is due to a `raise` or an `assert`.
+        test_words: BM25 of its source for the words of the failing tests, as a share of the highest of all.
+        message_words: the same for the words of their messages.
+        line_words: the same for the words of the lines of the tests that failed.
+        in_test: 1 if its name is in a failing test.
+        in_message: 1 if it is in the message of one.
+        in_line: 1 if it is in the line of a test that failed.
+        refused: 1 if a message says that it refused a call.
+        test_name: share of the words of its name that are in the name of a failing test.
+        class_test_name: the same for the name of its class.
+        file_test_file: share of the words of its file's name that are in that of a failing test's.
         size: the logarithm of the number of its lines.
-        special: whether it is a special method; `init`, `prints`: whether one that makes or prints an object.
-        private: whether its name begins with an underscore.
+        special: 1 for a special method.
+        init: 1 for one that makes an object.
+        prints: 1 for one that prints an object.
+        private: 1 if its name begins with one underscore.
     """
 
     ochiai: float

@@ -178,7 +178,7 @@ def run_script(
 
     Args:
         workspace: where.
-        name: of the script: `whatif` or `trace`.
+        name: of the script: `suspects`, `whatif` or `trace`.
         request: for the script, without its `deadline_s`, which leaves it time to end before it is killed.
         options: of pytest, beside those that are set. It prints no tracebacks, since nobody reads them.
         seconds: the script's deadline, if that is to come before the task's limit for one command.

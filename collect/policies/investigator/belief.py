@@ -61,7 +61,7 @@ there; if equal arguments lead to a different outcome there.
 
 @dataclass(frozen=True)
 class SuspectFunction:
-    """A function that failing tests run: a hypothesis.
+    """A function that failing tests run or name: a hypothesis.
 
     `lines` are its most suspicious ones, `raised` those that the exception went through.
     """

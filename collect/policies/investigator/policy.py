@@ -1,9 +1,14 @@
 """The investigator: it looks where it expects to learn the most, and reports when it is sure enough.
 
 It keeps a belief about where the bug is, which is worked out anew from all that was observed, so that a replayed
-episode comes to the same one. It knows no answer and asks no language model. Spectrum-based localization gives the
-prior; changes tried in memory (predicate switching, value replacement, mutants) are the evidence. Its report names the
+episode comes to the same one. It knows no answer and asks no language model. The tool `suspects` gives the prior;
+changes tried in memory (predicate switching, value replacement, mutants) are the evidence. Its report names the
 likeliest places, what was seen there, and which suspects were ruled out and why.
+
+    observations ──> form_belief ──> looks ──> the best worth its cost ──> a turn with its call
+                         │             └─ none, or sure enough
+                         ▼                       ▼
+                     conclusion ──────────────> pack_of ──> report
 """
 
 from __future__ import annotations

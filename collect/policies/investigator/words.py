@@ -99,7 +99,7 @@ class Words(LatestFindings):
 
     def suspicious(self, function: SuspectFunction) -> str:
         """The claim about a suspect."""
-        return f"failing tests run {function.name} more than passing ones"
+        return f"{function.name} is among the likeliest functions"
 
     def raised(self) -> str:
         """The claim about the last frame."""
