@@ -14,6 +14,9 @@ when they are first used, so that the import stays fast.
 | `diff`, `git`, `outcomes` | patches; git and its patterns; the outcomes of test runs |
 | `swebench_export` | tasks for the official harness of SWE-bench |
 | `environments` | what packages need to run their tests, built once and shared |
+| `casebook` | small projects of our own, each with a bug |
+| `config` | the config of sandboxes |
+| `commands` | the commands that make and check tasks, and `doctor` |
 """
 
 from __future__ import annotations

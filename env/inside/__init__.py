@@ -10,7 +10,7 @@ may replace, in modules that run in its process.
 
 | process | started as | imports |
 |---|---|---|
-| warden | from memory | `warden`, apart from what only the launcher needs |
+| warden | from memory | `warden` |
 | launcher | from memory, by the warden | `warden.launcher` and what that imports |
 | test server | `programs.server` | what its programs need, so that a fork has it: `debugger`, `runs`, a supervisor |
 | debugged program | `debugger.main` | `debugger`, `programs` |
@@ -20,6 +20,8 @@ may replace, in modules that run in its process.
 | maker of bugs | `bugs.verifier` | `bugs`, `runs`, `programs` |
 | repair solver | `bugs.trials` | the same |
 | rewriting of tests for a verdict | `verdict.variants` | `verdict` |
+| syntax tree for the host | `verdict.trees` | nothing |
+| check of a file's syntax | `programs.syntax`, forked from a test server if there is one | nothing |
 | carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |
 | build sandbox, without a warden | `programs.drop_privileges`, `programs.fetch_sdist`, by their paths | nothing |
 

@@ -56,8 +56,21 @@ def judge(run: TestRun, expected: Oracle, strict: Collection[str] = ()) -> Verdi
 def judge_variants(runs: Sequence[TestRun], variants: Variants, expected: Oracle) -> tuple[Verdict, bool]:
     """The verdict on the runs of two variants, and whether it is final.
 
-    A denial that no forged test supports is final only if the same tests fail in both variants. It might come from a
-    test that was false and has left something behind for others.
+    What a test shows that is varied:
+
+    | where it is true | where it is false           | sign     | verdict |
+    |------------------|-----------------------------|----------|---|
+    | passes           | fails where it is false     | PROVEN   | as it should be |
+    | passes           | fails elsewhere, or not run | UNPROVEN | a problem: nothing is proven |
+    | passes           | passes                      | FORGED   | forged |
+    | fails            | fails where it is false     | PROVEN   | denied, but not finally |
+    | fails            | fails elsewhere, or not run | UNPROVEN | denied: it fails in both |
+    | fails            | passes                      | FORGED   | forged |
+
+    To find a wrong value equal is to pass as well (see `Sign`). A test with several definitions shows the worst sign.
+
+    A denial that no forged test supports is final only if a test fails in both variants, or both have run out of time.
+    It might come from a test that was false and has left something behind for others.
     """
     seen = [NamedOutcomes(run.outcomes) for run in runs]
     repaired = [_compare(test, seen, variants, repaired=True) for test in expected.fail_to_pass]
@@ -134,7 +147,9 @@ def _fail_at_false_lines(outcomes: Sequence[TestOutcome], number: int, variants:
 
 
 class Sign(IntEnum):
-    """What a test shows where it must fail: it fails there, it fails elsewhere or not at all, or it passes."""
+    """What a test shows where it must fail: it fails there; it fails elsewhere, is skipped or does not run; or it
+    passes, or finds the wrong value equal.
+    """
 
     PROVEN = 0
     UNPROVEN = 1

@@ -118,7 +118,8 @@ class Verifier:
     def verify(self, patch: str) -> Verdict:
         """The verdict on a patch; an empty one leaves the repository as it is.
 
-        What proves nothing of the gold patch either proves nothing of this one: the verdict is then `unusable`.
+        If the runs prove nothing about this patch, the gold patch is judged, too. If they prove nothing about that one
+        either, the verdict is `unusable`.
 
         Raises:
             PatchError: the patch does not apply.
@@ -264,24 +265,24 @@ def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted:
 
 
 class PreparedVerifier:
-    """One verdict's sandbox, prepared before its patch is known: the original repository is in it, and the tests'
-    process waits. The arguments are those of `Verifier`; what it raises is raised by `verify`.
+    """One verdict's two sandboxes, prepared before its patch is known: the original repository is in each, and the
+    tests' process waits. The arguments are those of `Verifier`; what it raises is raised by `wait` and `verify`.
     """
 
     def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
         self._coming = _threads(os.getpid(), "verdict").submit(_prepared, task, oracle, config, trusted)
 
     def wait(self) -> None:
-        """Waits until it is ready. Raises as `Verifier`."""
+        """Waits until they are ready. Raises as `Verifier`."""
         self._coming.result()
 
     def verify(self, patch: str) -> Verdict:
-        """The one verdict; afterwards the sandbox is gone. Raises as `Verifier` and `Verifier.verify`."""
+        """The one verdict; afterwards the sandboxes are gone. Raises as `Verifier` and `Verifier.verify`."""
         with self._coming.result() as verifier:
             return verifier.verify(patch)
 
     def close(self) -> None:
-        """Removes the sandbox, in the background where it is not ready yet. Idempotent."""
+        """Removes the sandboxes, in the background where they are not ready yet. Idempotent."""
         if not self._coming.cancel():
             self._coming.add_done_callback(_close)
 

@@ -52,10 +52,12 @@ class Baseline:
     """The tests that count, and why the others do not.
 
     Attributes:
-        arguments: pytest's, which keep the tests that do not count from being run.
+        arguments: pytest's: those of the suite, and those that keep the tests that do not count from being run.
         passing: ids of the tests that count.
-        deselected: test (or file) to the reason: fails, needs a network, flaky, slow, hangs, not collected, or too
-            long together; if a limit is the reason, with its name.
+        deselected: test, function or file to the reason: "fails", "fails without the others", "flaky", "hangs", "needs
+            a network", "not collected", "parameters differ between runs", "slow", "too long together", "N tests" (of a
+            function with too many) or "beside too many of these" (in a file that is left out whole); if a limit is the
+            reason, with its name. `without` adds reasons of its own.
         seconds: what one run of the tests that count takes.
     """
 

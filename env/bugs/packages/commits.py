@@ -36,9 +36,11 @@ __all__ = ["HistoryHarvest", "harvest_history"]
 
 # What the tests that fail before and after a fix may be, so that they can be left out one by one.
 MOST_KNOWN_FAILURES = 30
-# After so many environments in a row in which a commit's tests do not run, older commits are not tried.
+# After so many environments in a row that could not be built, or in which the commit's tests do not pass, none is built
+# any more. Older commits are still tried in the current environment.
 MOST_FAILED_BUILDS = 4
-# A commit of so many candidates later than one whose environment could not be built gets another try.
+# After such an environment, so many commits whose tests do not pass in the current environment go without one of their
+# own; one is built for the next.
 COMMITS_BETWEEN_BUILDS = 8
 
 
@@ -129,8 +131,8 @@ class Environments:
             self.current = judged.built
 
     def build(self, fix: Fix, source: Path) -> Built | None:
-        """A new environment as of the date of a fix, for the tree in `source`; None if it cannot be built, or if the
-        builds before it have failed.
+        """A new environment as of the date of a fix, for the tree in `source`. None if it cannot be built, or is not
+        tried since those before it were of no use (`MOST_FAILED_BUILDS`, `COMMITS_BETWEEN_BUILDS`).
         """
         self._since_failed += 1
         if self._failed >= MOST_FAILED_BUILDS or (self._failed and self._since_failed <= COMMITS_BETWEEN_BUILDS):

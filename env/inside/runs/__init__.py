@@ -10,13 +10,20 @@
 | maker of bugs | `bugs.verifier` | `lines` once, then `patches`: gives functions of loaded modules other code |
 
 The host writes a request to a file, starts one of these programs with the test command behind `--`, and reads the JSON
-lines that it leaves (`gumshoe.tools.runs`). Four questions have one answer each:
+lines that it leaves (`gumshoe.tools.runs`).
 
-- *How does it know which test runs?* An observer is told: with pytest by a plugin (`outcomes.observe_pytest`), with
-  unittest and sympy's runner by `programs.runner_hooks`.
-- *How does it watch?* `watching` sets up `sys.monitoring` or `sys.settrace`. There are three kinds of watchers, since
-  each can leave out something else: `lines` pays for a line once per test; `watch_function` for all lines of one
-  function; `probes` are breakpoints of the debugger, so that their expressions mean what they mean there.
+How each knows which test runs, and what it watches with:
+
+| who watches | is told of tests of pytest by | of unittest and sympy's runner by | watches with |
+|---|---|---|---|
+| `suspects` | `outcomes.observe_pytest` | `programs.runner_hooks` | `lines`: pays for a line once per test |
+| `trace` | `outcomes.observe_pytest` | `programs.runner_hooks` | `watching.watch_function`: all lines of one function |
+| `probes` | `debugger.hooks` | `debugger.hooks` | breakpoints of the debugger, in a trace function of its own |
+| maker of bugs | `bugs.recorder` | it runs pytest alone | `lines` |
+
+`lines` and `watching` use `sys.monitoring`, or `sys.settrace` before Python 3.12; `probes` always the latter, so that
+their expressions mean what they mean in the debugger.
+
 - *How does it change code?* If modules are loaded, `patches` gives existing functions their new code; if not,
   `debugger.tracing.load_from` has them loaded from other code.
 - *In which process?* `trace` runs the program in a fork that can be stopped; the docstrings of `whatif` and `bugs` have

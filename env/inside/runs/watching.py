@@ -1,7 +1,8 @@
-"""How programs are watched: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before. Standard library only.
+"""Watching lines and calls: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before. Standard library only.
 
-Both see the thread that starts watching and those that it starts meanwhile, but no child processes. `watch_function`
-watches the calls of one function; `lines` has watchers of its own, which can leave out more.
+`lines` and `trace` watch this way; `probes` and the debugger have trace functions of their own. Both ways see the
+thread that starts watching and those that it starts meanwhile, but no child processes. `watch_function` watches the
+calls of one function; `lines` has watchers of its own, which can leave out more.
 """
 
 import sys

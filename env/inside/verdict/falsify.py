@@ -157,7 +157,7 @@ def _either(source, operand, chance):
 
 def end_assertions(source, function, chance):
     """The assertions that are put at the end of a function, and before each return: for each place its start and end,
-    a template with `{}` for the assertions, and these as a pair of a text that holds and one that is false. None where
+    a template with `{}` for the assertions, and these as a pair of a text that holds and one that is false. Empty where
     an assertion might be caught or not be reached.
     """
     places = []
