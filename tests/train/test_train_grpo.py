@@ -80,7 +80,7 @@ def test_a_run_goes_on_without_the_episodes_whose_sandboxes_do_not_start(caller:
     played = [episode for number, episode in enumerate(arena.made) if number not in arena.never_start]
     assert [entry["step"] for entry in entries if "reward" in entry] == [1, 2]
     assert all(episode.turns for episode in played)
-    scores = played[0].scores()
+    scores: Any = played[0].scores()
     assert entries[0]["reward"] == scores["line_f1"] + 0.5 * scores["format"]
     assert all(episode.closed for episode in arena.made)
 

@@ -159,7 +159,7 @@ def test_a_row_is_rendered_as_llamas_models_write_it(start: Path) -> None:
     assert "<|start_header_id|>ipython<|end_header_id|>\n\n[step 0] 1 failed\nshop/part3.py:31 in total" in text
     said, calls = split_text_calls(trained[0].removesuffix("<|eot_id|>"), prefix="c", offered={"eval"})
     assert (said, [each.name for each in calls]) == ("[seek 0.3] What fails?", ["eval"])
-    table[2]["tool_calls"] *= 2
+    table[2]["tool_calls"] = [*(table[2]["tool_calls"] or ()), *(table[2]["tool_calls"] or ())]
     with pytest.raises(DatasetError, match="Llama's models make one call a turn, and a turn has 2"):
         renderer({"messages": table, "tools": TOOLS})
 

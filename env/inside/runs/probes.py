@@ -11,7 +11,6 @@ Expressions that may change something, namely those with calls, are evaluated in
 """
 
 import ast
-import collections
 import contextlib
 import json
 import os
@@ -35,8 +34,13 @@ FORK_S = 2.0
 _CHANGING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Await))
 
 
-Moment = collections.namedtuple("Moment", "event test time")
-"""When something came by the place of a probe: what it was, in which test, and for which time in it, from 1."""
+class Moment:
+    """When something came by the place of a probe: what it was, in which test, and for which time in it, from 1."""
+
+    __slots__ = ("event", "test", "time")
+
+    def __init__(self, event, test, time):
+        self.event, self.test, self.time = event, test, time
 
 
 class Probe:
@@ -222,7 +226,7 @@ class ProbeDebugger:
         if known in self._known and not (probe.time and probe.is_about(moment)):
             return
         self._known.add(known)
-        self._write(dict(found, probe=probe.index, **moment._asdict()))
+        self._write(dict(found, probe=probe.index, event=moment.event, test=moment.test, time=moment.time))
 
     def _write(self, facts):
         os.write(self._record, json.dumps(facts).encode("ascii") + b"\n")
