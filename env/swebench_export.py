@@ -179,12 +179,13 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
     folder.mkdir(parents=True)
     _copy_repository(task, folder / REPO)
     lock = _lock(task)
-    version = "3.12" if lock is None else lock.python
+    if lock is None:
+        version, environment = "3.12", NO_ENVIRONMENT.format(pytest=PYTEST)
+    else:
+        version, environment = lock.python, _write_lock(lock, folder / LOCK, task.workspace.workdir)
     text = DOCKERFILE.format(
         base=base or f"python:{version}",
-        environment=NO_ENVIRONMENT.format(pytest=PYTEST)
-        if lock is None
-        else _write_lock(lock, folder / LOCK, task.workspace.workdir),
+        environment=environment,
         repo=REPO,
         workdir=task.workspace.workdir,
         setup="".join(f"RUN {json.dumps(list(argv))}\n" for argv in task.setup),

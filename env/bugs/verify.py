@@ -194,7 +194,7 @@ class ProjectVerifier:
             "candidates": candidates,
         }
         result = self._sandbox.run(
-            [self._sandbox.python, *our_program(self._sandbox.support, "bugs.verifier")],
+            [self._sandbox.python, *our_program(self._sandbox.support, "bugs.judge")],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
             timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),

@@ -17,7 +17,7 @@ may replace, in modules that run in its process.
 | watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.suspects` | `runs`, `debugger`, `programs` |
 | test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
 | test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
-| maker of bugs | `bugs.verifier` | `bugs`, `runs`, `programs` |
+| maker of bugs | `bugs.judge` | `bugs`, `runs`, `programs` |
 | repair solver | `bugs.trials` | the same |
 | rewriting of tests for a verdict | `verdict.variants` | `verdict` |
 | syntax tree for the host | `verdict.trees` | nothing |

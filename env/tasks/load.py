@@ -23,7 +23,7 @@ from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in
 from gumshoe.records import Oracle, Task
 
-__all__ = ["load_tasks", "verified_task"]
+__all__ = ["graded_task", "load_tasks"]
 
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
@@ -85,7 +85,7 @@ def load_tasks(
     return chosen if limit is None else chosen[:limit]
 
 
-def verified_task(task: Task, oracle: Oracle) -> Task:
+def graded_task(task: Task, oracle: Oracle) -> Task:
     """The task with the tests that decide, and a command that runs them."""
     grading = GRADING.get(task.source)
     return task if grading is None else grading(task, oracle)

@@ -16,7 +16,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
 from gumshoe.env.sandboxes.staging import is_of_tests, keep_byte_code, place_of
-from gumshoe.env.tasks.load import verified_task
+from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.env.verifier.verdict import Verdict
@@ -113,7 +113,7 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
         unfit = () if after.failing_fail_to_pass else tuple(after.failing_pass_to_pass)
     elif missing := _missing_module(before, task):
         problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
-    if task.regime == "debug" and verified_task(task, oracle) != task:
+    if task.regime == "debug" and graded_task(task, oracle) != task:
         problems.extend(_as_the_agent_sees_it(task, oracle, config))
     return _Found(tuple(problems), falsifiable, unfit)
 

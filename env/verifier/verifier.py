@@ -28,7 +28,7 @@ from typing import Any, Self, TypeVar
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
-from gumshoe.env.tasks.load import verified_task
+from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, judge, judge_variants, known_tests
 from gumshoe.env.verifier.repository import Applied, Original, TaskRepository
@@ -105,7 +105,7 @@ class Verifier:
 
     def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
         self._oracle = oracle or Oracle(task_id=task.id, gold_patch="")
-        self._task = verified_task(task, self._oracle)
+        self._task = graded_task(task, self._oracle)
         self._config = config
         self._trusted = trusted and is_built_in(task, oracle)
         self._variants: Variants | None = None
@@ -258,7 +258,7 @@ def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted:
     The records come as JSON, which can be a cache's key.
     """
     oracle = Oracle.model_validate_json(oracle_json)
-    task = verified_task(Task.model_validate_json(task_json), oracle)
+    task = graded_task(Task.model_validate_json(task_json), oracle)
     config = SandboxConfig.model_validate_json(config_json)
     with TaskRepository(task, Rules(oracle, oracle, task.entrypoint), config, trusted=trusted) as repository:
         return known_tests(repository.run({}, 0.0), task.id)

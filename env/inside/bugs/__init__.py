@@ -1,8 +1,8 @@
 """Tries variants of a project against its tests, each in a fork of a process that has pytest loaded.
 
-The maker of bugs starts `verifier`, the repair solver of the evaluation `trials`.
+The maker of bugs starts `judge`, the repair solver of the evaluation `trials`.
 
-    verifier                   the program; it has loaded pytest, and what the project imports from outside
+    judge                      the program; it has loaded pytest, and what the project imports from outside
     |- ProjectSuite.run        imports the clean project, collects and runs its tests: twice, for the baseline
     |- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
     |  `- run                  gives changed functions their new code, then runs some tests: up to three times a variant

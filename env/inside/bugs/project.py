@@ -60,7 +60,7 @@ class ProjectUnderTest:
     def restore(self):
         """Puts back what differs from the clean copy in kind, size or time."""
         seen = dict(entries(self.root))
-        for path in sorted(set(seen) - set(self.entries), reverse=True) + changed(seen, self.entries):
+        for path in sorted(set(seen) - set(self.entries), reverse=True) + with_other_kinds(seen, self.entries):
             remove(os.path.join(self.root, path))
         for path in sorted(self.entries):
             if seen.get(path) != self.entries[path]:
@@ -98,9 +98,9 @@ def entries(folder, prefix=""):
                 yield path, (facts.st_mode, facts.st_size, facts.st_mtime_ns)
 
 
-def changed(seen, entries):
+def with_other_kinds(seen, clean):
     """Paths that are a folder on one side and a file on the other."""
-    return [path for path in seen if path in entries and (seen[path] is None) != (entries[path] is None)]
+    return [path for path in seen if path in clean and (seen[path] is None) != (clean[path] is None)]
 
 
 def remove(path):

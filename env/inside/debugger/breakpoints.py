@@ -9,7 +9,17 @@ _END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)
 
 
 FACTS = (
-    *("number", "path", "line", "function", "condition", "log", "catch", "temporary", "enabled", "ignore", "hits"),
+    "number",
+    "path",
+    "line",
+    "function",
+    "condition",
+    "log",
+    "catch",
+    "temporary",
+    "enabled",
+    "ignore",
+    "hits",
     "problem",
 )
 """What the host keeps of a breakpoint."""

@@ -7,7 +7,7 @@
 | `trace` | `trace`, which is also the plugin | `call`: notes what each line of one function changes |
 | `whatif`, `vary` | `whatif` | `change`: runs them again and again, each time with another line changed |
 | `probe`, reports | `whatif` | `probes`: looks at expressions where the program comes by |
-| maker of bugs | `bugs.verifier` | `lines` once, then `patches`: gives functions of loaded modules other code |
+| maker of bugs | `bugs.judge` | `lines` once, then `patches`: gives functions of loaded modules other code |
 
 The host writes a request to a file, starts one of these programs with the test command behind `--`, and reads the JSON
 lines that it leaves (`gumshoe.tools.runs`).

@@ -234,7 +234,7 @@ def _changed(statements, do, hit):
         return [ast.If(test=hit, body=[ast.Pass()], orelse=statements)]
     if do.lower() in ("true", "false"):
         if not isinstance(first, (ast.If, ast.While)):
-            raise ChangeError("line {} has no condition of an if or while to force".format(first.lineno)) from None
+            raise ChangeError("line {} has no condition of an if or while to force".format(first.lineno))
         first.test = ast.IfExp(test=hit, body=_expression(do.capitalize()), orelse=first.test)
         return statements
     if word in HEADERS:

@@ -14,7 +14,7 @@ import time
 
 from ..loading import PACKAGE, READ
 from . import launcher, system
-from .system import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_readable
+from .system import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_ready
 
 LAUNCH_S = 10.0
 """How long the launcher may take to start a program. After that, a new launcher takes its place."""
@@ -128,7 +128,7 @@ class Job:
         """Whether the program is started within these seconds. Raises as `host.check_cancelled`."""
         deadline = time.monotonic() + timeout
         while not self.started and not self.over and self.refused is None:
-            ready = wait_readable([self.status, host.source], deadline)
+            ready = wait_ready([self.status, host.source], deadline)
             if host.source in ready:
                 host.check_cancelled()
             if self.status in ready:
@@ -179,7 +179,7 @@ class Job:
             return
         self.wake()
         deadline = time.monotonic() + GRACE_S
-        while not self.over and wait_readable([self.status], deadline):
+        while not self.over and wait_ready([self.status], deadline):
             self.read_status()
         os.close(self.status)
         self.status = CLOSED
@@ -215,7 +215,7 @@ class TestServer:
     @property
     def alive(self):
         """Whether it still runs."""
-        while not self.job.over and wait_readable([self.job.status], 0):
+        while not self.job.over and wait_ready([self.job.status], time.monotonic()):
             self.job.read_status()
         return not self.job.over
 
@@ -246,7 +246,7 @@ class TestServer:
             launcher.send(self.connection, {"ping": True}, [writer])
             os.close(writer)
             writer = None
-            return bool(wait_readable([reader], deadline) and os.read(reader, 1))
+            return bool(wait_ready([reader], deadline) and os.read(reader, 1))
         except OSError:
             return False
         finally:

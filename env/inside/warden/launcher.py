@@ -36,7 +36,7 @@ from .system import (
     exit_code_of,
     kill_descendants,
     send_signal,
-    wait_readable,
+    wait_ready,
     wake_on_child,
 )
 
@@ -74,7 +74,7 @@ def supervise(launch, stdin, stdout, status, liveness, control=None, execute=Non
 def _wait(child, wake, liveness):
     """Waits for the program to end or the liveness pipe to close; the exit code as a shell would report it."""
     while True:
-        ready = wait_readable([wake, liveness], None)
+        ready = wait_ready([wake, liveness], None)
         if wake in ready:
             drain(wake)
         code = _reap(child)

@@ -11,7 +11,7 @@ import socket
 import time
 
 from .jobs import LAUNCH_S, SERVER_START_S, ForkedJob, Job, Launcher, TestServer
-from .system import CHUNK, CLOSED, kill_descendants, set_nonblocking, wait_readable, wait_until_gone
+from .system import CHUNK, CLOSED, kill_descendants, set_nonblocking, wait_ready, wait_until_gone
 
 
 class Programs:
@@ -276,7 +276,7 @@ class ProgramRun:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self.job.over:
             readers = [descriptor for descriptor in (self.job.status, self._out, host.source) if descriptor >= 0]
-            ready = wait_readable(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
+            ready = wait_ready(readers, deadline, [self._feed] if self._feed >= 0 else [], watch)
             if host.source in ready:
                 host.check_cancelled()
             if self._out in ready:

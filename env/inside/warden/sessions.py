@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 
 from .programs import BoundedBuffer, Scanner
-from .system import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_readable
+from .system import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_ready
 
 MAX_DEPTH = 40
 MAX_DIGITS = 400
@@ -113,7 +113,7 @@ class Session:
 
     def poll(self):
         """Takes in the news about the program without waiting."""
-        while not self.job.over and wait_readable([self.job.status], time.monotonic()):
+        while not self.job.over and wait_ready([self.job.status], time.monotonic()):
             self.job.read_status()
         return self.exit_code
 
@@ -122,7 +122,7 @@ class Session:
         view = memoryview(data)
         deadline = time.monotonic() + WRITE_TIMEOUT_S
         while view and not self.job.over:
-            ready = wait_readable([self._master, self.job.status, self.host.source], deadline, [self._master])
+            ready = wait_ready([self._master, self.job.status, self.host.source], deadline, [self._master])
             if not ready:
                 raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
             if self.host.source in ready:
@@ -197,7 +197,7 @@ class Session:
                     break
             if self.job.over:
                 break
-            ready = wait_readable(self._sources(), deadline, watch=self.watch)
+            ready = wait_ready(self._sources(), deadline, watch=self.watch)
             if not ready or (deadline is not None and time.monotonic() > deadline):
                 timed_out = True
                 break
@@ -291,7 +291,7 @@ class Session:
         behind = Scanner(_Relay(self, scanner), mark)
         deadline = time.monotonic() + WRITE_TIMEOUT_S
         while not behind.found:
-            ready = wait_readable([self._master], deadline, [self._mark] if unwritten else [])
+            ready = wait_ready([self._master], deadline, [self._mark] if unwritten else [])
             if not ready:
                 break
             if self._mark in ready:

@@ -175,7 +175,7 @@ def _wake_up(_number, _frame):
     """Only there so that SIGCHLD reaches the wake-up descriptor."""
 
 
-def wait_readable(readers, deadline, writers=(), watch=None):
+def wait_ready(readers, deadline, writers=(), watch=None):
     """Waits until one of the descriptors is ready; returns those that are, nothing once the deadline has passed.
 
     A `watch` looks at the disk meanwhile, once a second. Raises its DiskFull.

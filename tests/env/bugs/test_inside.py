@@ -92,7 +92,7 @@ def asked(root: Path, *variants: tuple[str, str], python: str = sys.executable) 
         "memory_mb": 4096,
         "candidates": candidates,
     }
-    argv = [python, *program("bugs.verifier")]
+    argv = [python, *program("bugs.judge")]
     # The verifier traces by itself: a coverage tool in its process would take that away.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     subprocess.run(argv, input=json.dumps(request).encode(), check=True, timeout=200, env=environment)

@@ -17,7 +17,7 @@ from swebench.task.repo import load_task_repo
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.load import verified_task
+from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.errors import TaskError
 from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
@@ -256,7 +256,7 @@ def test_a_task_repository_is_read_as_the_harness_reads_it(tmp_path: Path) -> No
     ((task, oracle),) = load_tasks(f"swebench:{tmp_path}", regime="debug")
     assert task.workspace.image == "local/calc:7"
     assert task.entrypoint == ("pytest", "-rA", "--tb=no", "tests/test_new.py")
-    assert verified_task(task, oracle).entrypoint == task.entrypoint
+    assert graded_task(task, oracle).entrypoint == task.entrypoint
     row, _ = sorted(load_task_repo(tmp_path), key=lambda each: each["split"], reverse=True)
     assert load_tasks("swebench", path=written(tmp_path, row), regime="debug") == [(task, oracle)]
     with pytest.raises(TaskError, match="no task of the split dev; it has deprecated, test"):
@@ -270,7 +270,7 @@ def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -
     ((task, oracle),) = load_tasks(f"swebench:{written(tmp_path, CLASSIC)}")
     assert "test_new" not in task.model_dump_json()
     assert task.setup == ()
-    assert "tests/test_new.py" in verified_task(task, oracle).entrypoint[-1]
+    assert "tests/test_new.py" in graded_task(task, oracle).entrypoint[-1]
 
 
 def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_a_row_with_an_image_and_a_test_command_of_its_own(own: dict[str, Any], 
     ((task, oracle),) = load_tasks("swebench", path=written(tmp_path, {**CLASSIC, **own, "FAIL_TO_PASS": python_list}))
     assert task.workspace.image == "set/calc:7"
     assert task.entrypoint == ("pytest", "-rA", "--color=no")
-    assert verified_task(task, oracle).entrypoint == (*task.entrypoint, "tests/test_new.py")
+    assert graded_task(task, oracle).entrypoint == (*task.entrypoint, "tests/test_new.py")
     assert oracle.fail_to_pass == ("tests/test_new.py::test_it[a'b]",)
 
 
