@@ -248,7 +248,9 @@ def _make(client: Any, environment: InstalledEnvironment, base: str, tag: str, u
     container = client.containers.create(base, ["true"], entrypoint=[], network_mode="none", labels=engine.labels())
     try:
         container.put_archive("/", _archive(environment, python, version))
-        container.commit(repository=REPOSITORY, tag=tag)
+        # An image has the labels of its container, and containers have those of their image: without this, what others
+        # start from the image would be taken for an orphan of this process and removed.
+        container.commit(repository=REPOSITORY, tag=tag, changes=[f'LABEL {name}=""' for name in engine.labels()])
     finally:
         container.remove(force=True, v=True)
 

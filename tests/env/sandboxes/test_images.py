@@ -253,3 +253,7 @@ def test_programs_run_in_the_environment_and_cannot_write_to_it(
     seen, refused = done.stdout.splitlines()
     assert seen == "hello blue /environment"
     assert "Read-only file system" in refused
+    if backend in ENGINES:
+        with closing(connect(ENGINES[backend])) as client:
+            made = [image for image in client.images.list(name=REPOSITORY) if f":{name}-" in " ".join(image.tags)]
+        assert [set(image.labels.values()) for image in made] == [{""}]

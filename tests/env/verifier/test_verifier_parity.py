@@ -121,7 +121,7 @@ def test_the_command_grades_with_our_own_grader(
     write_predictions(tmp_path / "preds.jsonl", [gold])
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--dataset", str(tmp_path / "rows.jsonl")]) == 0
-    assert "1 resolved, 0 unresolved, 0 empty, 0 error of 1" in capsys.readouterr().out
+    assert "1 resolved, 0 unresolved, 0 withheld, 0 empty, 0 error of 1" in capsys.readouterr().out
 
 
 def test_a_harness_that_fails_says_why(image: str, tmp_path: Path) -> None:
