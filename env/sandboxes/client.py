@@ -78,7 +78,7 @@ class WardenSandbox:
                 cwd=cwd,
                 env=self._variables(env),
                 timeout_s=timeout,
-                forked=self._forked(argv) if warm else None,
+                forked=self._fork_order(argv) if warm else None,
             )
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
@@ -166,7 +166,7 @@ class WardenSandbox:
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, warm: bool = False
     ) -> WardenSession:
         """Starts a program on a terminal; see `protocols.Sandbox.open_session`."""
-        forked = self._forked(argv) if warm else None
+        forked = self._fork_order(argv) if warm else None
         try:
             opened = self._link.ask("session_open", START_S, argv=list(argv), env=self._variables(env), forked=forked)
         except OSError as error:
@@ -185,7 +185,7 @@ class WardenSandbox:
     def prepare_server(self, argv: Sequence[str]) -> None:
         """Starts the test server for a program that will be run, unless the pool has started it already."""
         known = self._link.server
-        forked = self._forked(argv)
+        forked = self._fork_order(argv)
         if forked is not None and (known is None or self._link.server is not known):
             self.start_test_server(forked)
 
@@ -234,8 +234,11 @@ class WardenSandbox:
     def _variables(self, env: Mapping[str, str] | None) -> dict[str, str] | None:
         return {**self._activated, **(env or {})} or None
 
-    def _forked(self, argv: Sequence[str]) -> dict[str, Any] | None:
-        """How the test server is to fork a program; None if it is not a Python program or there is to be no server."""
+    def _fork_order(self, argv: Sequence[str]) -> dict[str, Any] | None:
+        """How the test server is to fork a program; None if it is not a Python program or there is to be no server.
+
+        Where that takes another server than the last one, it becomes the link's `server`; warm sandboxes start that.
+        """
         words = python_words(argv)
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None

@@ -50,7 +50,7 @@ def unittest_suite(
             names = names_in(run, tests)
             if not run.passed:
                 command = (*UNITTEST, "-v", *shortest(names, known))
-                run = runner.run_tests(command) if 0 < len(command) - 4 <= MAX_NAMED else run
+                run = runner.run_tests(command) if 0 < len(command) - len((*UNITTEST, "-v")) <= MAX_NAMED else run
                 names = names_in(run, tests)
             if run.passed and len(names) >= least and names_in(runner.run_tests(command), tests) == names:
                 return replace(suite, command=command, names=names)

@@ -81,7 +81,7 @@ class Outcomes:
     def pytest_runtest_logfinish(self, nodeid):
         """Writes the outcome of a test whose tear-down has no report."""
         if nodeid in self._running:
-            self._write(nodeid, self._results.pop(nodeid, "not_run"), "")
+            self._write(nodeid, self._results.pop(nodeid, "not_run"))
 
     def pytest_sessionfinish(self, session):
         """All tests are over."""
@@ -106,7 +106,7 @@ class Outcomes:
         if outcome in ("failed", "error", "skipped") and report.nodeid not in self._messages:
             self._messages[report.nodeid] = plain_message(report)
         if report.when == "teardown":
-            self._write(report.nodeid, self._results.pop(report.nodeid), "")
+            self._write(report.nodeid, self._results.pop(report.nodeid))
 
     def pytest_exception_interact(self, node, call, report):
         """A file that could not be collected."""
@@ -118,7 +118,7 @@ class Outcomes:
         if report.failed:
             self._write(report.nodeid, "error", plain_message(report))
 
-    def _write(self, name, outcome, otherwise):
+    def _write(self, name, outcome, otherwise=""):
         message = self._messages.pop(name, "") or otherwise
         frames = self._frames.pop(name, [])
         facts = {"id": name or "collection", "outcome": outcome, "message": message, "frames": frames}
