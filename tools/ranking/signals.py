@@ -20,7 +20,7 @@ from gumshoe.tools.code.source import split_lines
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai
 from gumshoe.tools.ranking.words import Index, identifiers, words
 
-__all__ = ["Candidate", "Failures", "Signals", "candidates", "is_mentioned", "signals_of"]
+__all__ = ["Failures", "RankedFunction", "Signals", "candidates", "is_mentioned", "signals_of"]
 
 FAR = 3.0
 """The logarithm that stands for an unknown number of calls: about twenty."""
@@ -93,7 +93,7 @@ class Signals:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RankedFunction:
     """A function that may hold the bug, with the lines of it that failing tests run. A function inside of another one
     belongs to that.
     """
@@ -127,12 +127,12 @@ class Candidate:
         return self.name.startswith("__") and self.name.endswith("__")
 
 
-def is_mentioned(one: Candidate, failures: Failures) -> bool:
+def is_mentioned(one: RankedFunction, failures: Failures) -> bool:
     """Whether the failing tests name a function, or the class of a special method."""
     return (one.owner if one.is_special else one.name) in failures.mentioned
 
 
-def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[Candidate]:
+def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunction]:
     """The functions in files of the project, tests left out, by path and place.
 
     Args:
@@ -140,7 +140,7 @@ def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[Candidate]:
         spectrum: what ran.
     """
     return [
-        Candidate(path, span, owner, source, lines)
+        RankedFunction(path, span, owner, source, lines)
         for path, text in sorted(texts.items())
         if not holds_tests(path)
         for span, owner, source in _outermost(text)
@@ -194,7 +194,7 @@ def _tests(text: str | None, name: str) -> Iterator[str]:
             yield source
 
 
-def signals_of(found: Sequence[Candidate], spectrum: Spectrum, failures: Failures) -> list[Signals]:
+def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
     """The signals of each candidate."""
     mentioned = {where: identifiers(text) for where, text in _texts(failures).items()}
     index = Index(words(one.source) for one in found)
@@ -221,7 +221,7 @@ def signals_of(found: Sequence[Candidate], spectrum: Spectrum, failures: Failure
     ]
 
 
-def _best(one: Candidate, formula: str, spectrum: Spectrum) -> float:
+def _best(one: RankedFunction, formula: str, spectrum: Spectrum) -> float:
     """The highest value of a formula of a candidate's lines."""
     score = FORMULAS[formula]
     values = (score(failing, passing, spectrum.failed, spectrum.passed) for failing, passing in one.lines.values())
@@ -234,7 +234,7 @@ def _shares(values: Sequence[float]) -> list[float]:
     return [value / highest if highest else 0.0 for value in values]
 
 
-def _ran(one: Candidate, spectrum: Spectrum) -> dict[str, float]:
+def _ran(one: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
     """What of a candidate ran in which tests, and where in the failing ones."""
     failing = max((count for count, _ in one.lines.values()), default=0)
     passing = max((count for _, count in one.lines.values()), default=0)
@@ -252,7 +252,7 @@ def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
     return [frame for frame in outcome.frames if not holds_tests(frame.path)]
 
 
-def _in_tracebacks(one: Candidate, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
+def _in_tracebacks(one: RankedFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
     """Where a candidate is in the tracebacks of failing tests."""
     number = len(tracebacks) or 1
     last = [frames[-1] for frames in tracebacks if frames and _is_in(frames[-1], one)]
@@ -263,7 +263,7 @@ def _in_tracebacks(one: Candidate, tracebacks: Sequence[Sequence[DebugFrame]]) -
     }
 
 
-def _is_in(frame: DebugFrame, one: Candidate) -> bool:
+def _is_in(frame: DebugFrame, one: RankedFunction) -> bool:
     return frame.path == one.path and one.span.start <= frame.line <= one.span.end
 
 
@@ -272,12 +272,12 @@ def _texts(failures: Failures) -> dict[str, str]:
     return {"test": f"{failures.code}\n{failures.names}", "message": failures.messages, "line": failures.lines}
 
 
-def _named(one: Candidate, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
+def _named(one: RankedFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
     """Whether the name of a candidate occurs; that of a special method says nothing."""
     return {f"in_{where}": float(one.name in names and not one.is_special) for where, names in mentioned.items()}
 
 
-def _alike(one: Candidate, failures: Failures) -> dict[str, float]:
+def _alike(one: RankedFunction, failures: Failures) -> dict[str, float]:
     """How many words the names of a candidate have in common with those of the tests."""
     tests, files = set(words(failures.names)), set(words(failures.files))
     return {
@@ -293,7 +293,7 @@ def _common(found: Iterable[str], wanted: set[str]) -> float:
     return len(own & wanted) / len(own) if own else 0.0
 
 
-def _refuses(one: Candidate, failures: Failures) -> bool:
+def _refuses(one: RankedFunction, failures: Failures) -> bool:
     """Whether a message says that a candidate refused its arguments; before Python 3.10 it lacks the class."""
     for refused in failures.refused:
         if refused == "__init__":
