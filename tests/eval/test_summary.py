@@ -68,7 +68,7 @@ def evaluated(
                 seconds=2.0,
             )
     control = Control()
-    control.finish()  # the files of these tasks are in no image that could be read
+    control.abort()  # the files of these tasks are in no image that could be read
     run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control, packs=packs)
     results = make_results(arms, solutions, run)
     flaky = (FlakyTask(task_id="t9", passed=2, runs=3),)
