@@ -298,7 +298,9 @@ def configure_unpack(parser: argparse.ArgumentParser) -> None:
     parser.epilog = UNPACK_EXAMPLES
     parser.add_argument("model", help=".gguf file, model folder, or hub ID")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--chat-template", metavar="TEMPLATE", help="hermes, or a file (default: the model's own)")
+    parser.add_argument(
+        "--chat-template", metavar="TEMPLATE", help="hermes, llama3, or a file (default: the model's own)"
+    )
 
 
 def run_unpack(arguments: argparse.Namespace) -> int:

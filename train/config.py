@@ -62,7 +62,7 @@ class TrainerConfig(Config):
     revision: str | None = Field(None, description="revision of a hub model; null: the newest")
     chat_template: str | None = Field(
         None,
-        description="replaces the model's template: hermes, which is bundled, or a file; saved with the model",
+        description="replaces the model's template: hermes, llama3 (both bundled), or a file; saved with the model",
     )
     learning_rate: PositiveFloat = Field(1e-6, description="peak learning rate")
     clip: PositiveFloat = Field(1.0, description="gradient norm above which gradients are scaled down")

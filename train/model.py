@@ -248,7 +248,7 @@ def _convert(file: Path, out: Path) -> None:
 
 
 def read_template(name: str) -> str:
-    """The text of a bundled template (`hermes`), or of the file `name`. Raises ConfigError."""
+    """The text of a bundled template (`hermes`, `llama3`), or of the file `name`. Raises ConfigError."""
     bundled = sorted(path.stem for path in _BUNDLED.glob("*.jinja"))
     path = _BUNDLED / f"{name}.jinja" if name in bundled else Path(name).expanduser()
     try:
