@@ -13,16 +13,15 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.code.source import read_source
+from gumshoe.tools.code.source import in_tests
 from gumshoe.tools.ranking.ranker import probabilities
 from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
-from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank, read_sources
 
 __all__ = ["Suspects", "describe_suspect", "rank_by_signals", "shown_suspects"]
 
@@ -77,10 +76,9 @@ def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> l
         spectrum: what ran in it.
     """
     failing = [outcome for outcome in ran.outcomes if outcome.failed]
-    tests = {path: _text(workspace, path) for path in {outcome.id.partition("::")[0] for outcome in failing}}
-    failures = Failures(failing, tests)
-    paths = sorted({*spectrum.lines, *_files_defining(workspace, failures.mentioned)})
-    functions = candidates({path: _text(workspace, path) for path in paths}, spectrum)
+    failures = Failures(failing, read_sources(workspace, (outcome.id.partition("::")[0] for outcome in failing)))
+    paths = (*spectrum.lines, *_files_defining(workspace, failures.mentioned))
+    functions = candidates(read_sources(workspace, paths), spectrum)
     found = [one for one in functions if one.lines or is_mentioned(one, failures)]
     signals = signals_of(found, spectrum, failures)
     suspects = [
@@ -88,14 +86,6 @@ def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> l
         for one, known, probability in zip(found, signals, probabilities(signals), strict=True)
     ]
     return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
-
-
-def _text(workspace: Workspace, path: str) -> str:
-    """A file as `read_source` has it; nothing where the agent may not see it."""
-    try:
-        return "\n".join(read_source(workspace.read_text(path)).shown)
-    except ToolFailure:
-        return ""
 
 
 def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
@@ -107,7 +97,7 @@ def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
         found, _ = workspace.grep(rf"^\s*(?:async\s+def|def|class)\s+(?:{wanted})\b", limit=_SEARCHED)
     except ToolFailure:
         return []
-    return [match.path for match in found if match.path.endswith(".py") and not holds_tests(match.path)]
+    return [match.path for match in found if match.path.endswith(".py") and not in_tests(match.path)]
 
 
 def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonValue]:

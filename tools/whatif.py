@@ -22,7 +22,7 @@ from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
-from gumshoe.tools.code.source import read_source
+from gumshoe.tools.code.source import in_tests, read_source
 from gumshoe.tools.code.statements import statements_in
 from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
@@ -57,11 +57,8 @@ class Experiment(BaseTool):
 
     def source(self, workspace: Workspace, path: str) -> str:
         """The text of a file of the code under test. Raises ToolFailure for a test."""
-        # Here, because an import of gumshoe.env brings Gymnasium.
-        from gumshoe.env.inside.programs.project import holds_tests
-
         text = workspace.read_text(path)
-        if holds_tests(path):
+        if in_tests(path):
             raise ToolFailure("bad_arguments", f"{path} is a test: {self.name} changes only the code under test")
         return text
 

@@ -25,7 +25,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset
 from gumshoe.env.workspace import Workspace
@@ -36,6 +35,7 @@ from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
 from gumshoe.tools.ranking.signals import Signals
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
+from gumshoe.tools.runs.tracebacks import own_frames
 from gumshoe.tools.suspects import rank_by_signals
 
 NAMES = tuple(Signals.__dataclass_fields__)
@@ -58,7 +58,7 @@ def record(task: Task, oracle: Oracle) -> Bug:
             run, spectrum = follow(workspace)
             suspects = rank_by_signals(workspace, run, spectrum)
             first = rank(spectrum, functions_of(workspace, spectrum))
-            frames = [frame for one in run.outcomes for frame in one.frames if not holds_tests(frame.path)]
+            frames = own_frames(frame for one in run.outcomes for frame in one.frames)
             bug["functions"] = [[_name(one), dict(one.signals)] for one in suspects]
             bug["suspects"] = _holders(suspects, [(one.path, one.span.start) for one in first])
             bug["traceback"] = _holders(suspects, [(frame.path, frame.line) for frame in frames[-1:]])

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import DebugFrame, Fact, LineChange, Message, Observation, Step, ToolCall, WhatIfProbe
 from gumshoe.tools.evidence.facts import FactReader, numbered_text
+from gumshoe.tools.runs.tracebacks import own_frames
 
 __all__ = [
     "ToolOutput",
@@ -110,8 +110,7 @@ def fact_of_change(output: ToolOutput, tried: LineChange) -> Fact | None:
 
 def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:
     """The last frame; one of tests only if there is no other."""
-    own = [frame for frame in frames if not holds_tests(frame.path)]
-    return (own or frames or [None])[-1]
+    return (own_frames(frames) or frames or [None])[-1]
 
 
 def shown_code(output: ToolOutput) -> dict[int, str]:

@@ -25,7 +25,6 @@ from typing import Any
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, stored_taskset, write_taskset
 from gumshoe.env.verifier.check import check_task, compile_tests
@@ -37,6 +36,7 @@ from gumshoe.text import plural
 from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.programs import is_pytest
+from gumshoe.tools.runs.tracebacks import own_frames
 
 __all__ = ["check_package", "difficulty_of", "rate_package"]
 
@@ -180,8 +180,7 @@ def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str,
     """What messages and tracebacks of failing tests say of the culprits."""
     if not failed:
         return {}
-    # A test's own frame is where the failure is seen, not a place that could be changed.
-    frames = [[frame for frame in outcome.frames if not holds_tests(frame.path)] for outcome in failed]
+    frames = [own_frames(outcome.frames) for outcome in failed]
     last = [below[-1] for below in frames if below]
     paths = {path for path, _ in culprits}
     right = any(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.tools.code.source import read_source, split_lines
+from gumshoe.tools.code.source import in_tests, read_source, split_lines
 
 __all__ = ["MODULE", "Function", "Span", "enclosing", "find_function", "innermost", "spans"]
 
@@ -117,14 +117,11 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
 
     Raises ToolFailure: there is none, there are several, or the file cannot be read.
     """
-    # Here, because an import of gumshoe.env brings Gymnasium.
-    from gumshoe.env.inside.programs.project import holds_tests
-
     path, _, name = wanted.strip().removesuffix("()").rpartition(":")
     if not name:
         raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
     found = list(_functions_in_file(workspace, path, name) if path else _functions_in_workspace(workspace, name))
-    product = [each for each in found if not holds_tests(each.path)]
+    product = [each for each in found if not in_tests(each.path)]
     found = product or found
     if not found:
         raise ToolFailure("no_function", f"There is no function {name} in {path or 'the workspace'}.")

@@ -32,7 +32,8 @@ def probabilities(found: Sequence[Signals]) -> list[float]:
     utilities = [_utility(one, model["signals"]) for one in found]
     highest = max(utilities, default=0.0)
     weights = [math.exp(utility - highest) for utility in utilities]
-    return [(1 - model["elsewhere"]) * weight / sum(weights) for weight in weights]
+    total = sum(weights)
+    return [(1 - model["elsewhere"]) * weight / total for weight in weights]
 
 
 def _utility(one: Signals, fitted: dict[str, Any]) -> float:

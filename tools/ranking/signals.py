@@ -13,12 +13,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import DebugFrame, TestOutcome
 from gumshoe.tools.code.functions import Span, spans
-from gumshoe.tools.code.source import split_lines
-from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai
+from gumshoe.tools.code.source import in_tests, split_lines
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai, worst_lines
 from gumshoe.tools.ranking.words import Index, identifiers, words
+from gumshoe.tools.runs.tracebacks import own_frames
 
 __all__ = ["Failures", "RankedFunction", "Signals", "candidates", "is_mentioned", "signals_of"]
 
@@ -111,9 +111,7 @@ class RankedFunction:
 
     def as_suspect(self, spectrum: Spectrum, probability: float, signals: Mapping[str, float]) -> Suspect:
         """The same with its most suspicious lines, and what is known of it."""
-        scores = {line: ochiai(*counts, spectrum.failed, spectrum.passed) for line, counts in self.lines.items()}
-        worst = max(scores.values(), default=0.0)
-        lines = tuple(sorted(line for line, score in scores.items() if score == worst))
+        _, lines = worst_lines(self.lines, spectrum, ochiai)
         return Suspect(self.path, self.span, probability, lines, self.distance(spectrum), signals)
 
     def distance(self, spectrum: Spectrum) -> int | None:
@@ -142,7 +140,7 @@ def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunct
     return [
         RankedFunction(path, span, owner, source, lines)
         for path, text in sorted(texts.items())
-        if not holds_tests(path)
+        if not in_tests(path)
         for span, owner, source in _outermost(text)
         for lines in [_inside(spectrum.lines.get(path, {}), span)]
     ]
@@ -167,6 +165,11 @@ def _inside(lines: Mapping[int, tuple[int, int]], span: Span) -> dict[int, tuple
 class Failures:
     """What failing tests say: their names, code and messages.
 
+    Attributes:
+        texts: what is compared with the source of functions, by where it is from.
+        refused: what the messages say refused a call.
+        mentioned: all identifiers in the messages, in the lines that failed, and in the code of the tests.
+
     Args:
         outcomes: of the failing tests.
         texts: the files of tests by path.
@@ -174,16 +177,16 @@ class Failures:
 
     def __init__(self, outcomes: Sequence[TestOutcome], texts: Mapping[str, str]) -> None:
         self.outcomes = outcomes[:_TESTS]
-        self.messages = "\n".join(outcome.message for outcome in self.outcomes)
-        frames = [frame for outcome in self.outcomes for frame in outcome.frames if holds_tests(frame.path)]
-        self.lines = "\n".join(dict.fromkeys(frame.code for frame in frames))
+        messages = "\n".join(outcome.message for outcome in self.outcomes)
+        frames = [frame for outcome in self.outcomes for frame in outcome.frames if in_tests(frame.path)]
+        lines = "\n".join(dict.fromkeys(frame.code for frame in frames))
         names = [outcome.id.partition("::") for outcome in self.outcomes]
         self.files = " ".join(dict.fromkeys(posixpath.basename(path) for path, _, _ in names))
         self.names = " ".join(dict.fromkeys(name.partition("[")[0] for _, _, name in names))
-        self.code = "\n".join(dict.fromkeys(code for path, _, name in names for code in _tests(texts.get(path), name)))
-        self.refused = frozenset(_REFUSED.findall(self.messages))
-
-        self.mentioned = identifiers("\n".join((self.messages, self.lines, self.code)))
+        code = "\n".join(dict.fromkeys(code for path, _, name in names for code in _tests(texts.get(path), name)))
+        self.texts = {"test": f"{code}\n{self.names}", "message": messages, "line": lines}
+        self.refused = frozenset(_REFUSED.findall(messages))
+        self.mentioned = identifiers("\n".join((messages, lines, code)))
 
 
 def _tests(text: str | None, name: str) -> Iterator[str]:
@@ -196,21 +199,26 @@ def _tests(text: str | None, name: str) -> Iterator[str]:
 
 def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
     """The signals of each candidate."""
-    mentioned = {where: identifiers(text) for where, text in _texts(failures).items()}
+    mentioned = {where: identifiers(text) for where, text in failures.texts.items()}
     index = Index(words(one.source) for one in found)
-    relevance = {where: _shares(index.scores(words(text))) for where, text in _texts(failures).items()}
-    dstars = _shares([_best(one, "dstar", spectrum) for one in found])
-    tracebacks = [_own_frames(outcome) for outcome in failures.outcomes]
+    relevance = {where: _shares(index.scores(words(text))) for where, text in failures.texts.items()}
+    test_words, file_words = set(words(failures.names)), set(words(failures.files))
+    scores = {
+        name: [worst_lines(one.lines, spectrum, formula)[0] for one in found] for name, formula in FORMULAS.items()
+    }
+    scores["dstar"] = _shares(scores["dstar"])
+    tracebacks = [own_frames(outcome.frames) for outcome in failures.outcomes]
     return [
         Signals(
-            **{name: _best(one, name, spectrum) for name in ("ochiai", "tarantula", "barinel")},
-            dstar=dstars[number],
+            **{name: values[number] for name, values in scores.items()},
             **_ran(one, spectrum),
             **_in_tracebacks(one, tracebacks),
             **{f"{where}_words": shares[number] for where, shares in relevance.items()},
             **_named(one, mentioned),
-            **_alike(one, failures),
-            refused=float(_refuses(one, failures)),
+            test_name=_common(words(one.name), test_words),
+            class_test_name=_common(words(one.owner), test_words),
+            file_test_file=_common(words(posixpath.basename(one.path).removesuffix(".py")), file_words),
+            refused=float(any(_is_refused(one, name, mentioned["line"]) for name in failures.refused)),
             size=math.log1p(one.span.end - one.span.start + 1),
             special=float(one.is_special),
             init=float(one.name == "__init__"),
@@ -219,13 +227,6 @@ def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Fa
         )
         for number, one in enumerate(found)
     ]
-
-
-def _best(one: RankedFunction, formula: str, spectrum: Spectrum) -> float:
-    """The highest value of a formula of a candidate's lines."""
-    score = FORMULAS[formula]
-    values = (score(failing, passing, spectrum.failed, spectrum.passed) for failing, passing in one.lines.values())
-    return max(values, default=0.0)
 
 
 def _shares(values: Sequence[float]) -> list[float]:
@@ -240,16 +241,12 @@ def _ran(one: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
     passing = max((count for _, count in one.lines.values()), default=0)
     distance = one.distance(spectrum)
     return {
-        "entry": FORMULAS["ochiai"](failing, passing, spectrum.failed, spectrum.passed),
+        "entry": ochiai(failing, passing, spectrum.failed, spectrum.passed),
         "rarity": math.log((spectrum.passed + 1) / (passing + 1)),
         "exclusive": math.log1p(sum(not passing for _, passing in one.lines.values())),
         "executed": math.log1p(len(one.lines)),
         "distance": FAR if distance is None else math.log1p(distance),
     }
-
-
-def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
-    return [frame for frame in outcome.frames if not holds_tests(frame.path)]
 
 
 def _in_tracebacks(one: RankedFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
@@ -267,24 +264,9 @@ def _is_in(frame: DebugFrame, one: RankedFunction) -> bool:
     return frame.path == one.path and one.span.start <= frame.line <= one.span.end
 
 
-def _texts(failures: Failures) -> dict[str, str]:
-    """What is compared with the source of functions."""
-    return {"test": f"{failures.code}\n{failures.names}", "message": failures.messages, "line": failures.lines}
-
-
 def _named(one: RankedFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
     """Whether the name of a candidate occurs; that of a special method says nothing."""
     return {f"in_{where}": float(one.name in names and not one.is_special) for where, names in mentioned.items()}
-
-
-def _alike(one: RankedFunction, failures: Failures) -> dict[str, float]:
-    """How many words the names of a candidate have in common with those of the tests."""
-    tests, files = set(words(failures.names)), set(words(failures.files))
-    return {
-        "test_name": _common(words(one.name), tests),
-        "class_test_name": _common(words(one.owner), tests),
-        "file_test_file": _common(words(posixpath.basename(one.path).removesuffix(".py")), files),
-    }
 
 
 def _common(found: Iterable[str], wanted: set[str]) -> float:
@@ -293,13 +275,14 @@ def _common(found: Iterable[str], wanted: set[str]) -> float:
     return len(own & wanted) / len(own) if own else 0.0
 
 
-def _refuses(one: RankedFunction, failures: Failures) -> bool:
-    """Whether a message says that a candidate refused its arguments; before Python 3.10 it lacks the class."""
-    for refused in failures.refused:
-        if refused == "__init__":
-            found = one.name == refused and one.owner in identifiers(failures.lines)
-        else:
-            found = f".{one.span.name}".endswith(f".{refused}") or refused.endswith(f".{one.span.name}")
-        if found:
-            return True
-    return False
+def _is_refused(one: RankedFunction, refused: str, in_line: set[str]) -> bool:
+    """Whether a candidate is the one that a message says refused a call; before Python 3.10 its class is not named.
+
+    Args:
+        one: the candidate.
+        refused: as the message names it.
+        in_line: the identifiers of the line of the test that failed.
+    """
+    if refused == "__init__":
+        return one.name == refused and one.owner in in_line
+    return f".{one.span.name}".endswith(f".{refused}") or refused.endswith(f".{one.span.name}")

@@ -6,9 +6,10 @@ and of all passing tests. A line that no failing test runs gets 0.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -32,8 +33,10 @@ __all__ = [
     "functions_of",
     "ochiai",
     "rank",
+    "read_sources",
     "read_spectrum",
     "tarantula",
+    "worst_lines",
 ]
 
 _RECORD = "lines.json"
@@ -148,18 +151,23 @@ def _suspects_of(path: str, functions: Sequence[Span], spectrum: Spectrum, formu
         if around is not None:
             lines.setdefault(around, {})[line] = counts
     for span, counted in lines.items():
-        scores = {
-            line: formula(failing, passing, spectrum.failed, spectrum.passed)
-            for line, (failing, passing) in counted.items()
-        }
-        worst = max(scores.values())
-        yield Suspect(
-            path=path,
-            span=span,
-            score=worst,
-            lines=tuple(sorted(line for line, score in scores.items() if score == worst)),
-            distance=spectrum.distances.get(path, {}).get(span.start),
-        )
+        score, worst = worst_lines(counted, spectrum, formula)
+        yield Suspect(path, span, score, worst, distance=spectrum.distances.get(path, {}).get(span.start))
+
+
+def worst_lines(
+    counted: Mapping[int, tuple[int, int]], spectrum: Spectrum, formula: Formula
+) -> tuple[float, tuple[int, ...]]:
+    """The highest score of some lines, and those that have it; 0 where there are no lines.
+
+    Args:
+        counted: by line, how many failing and passing tests ran it.
+        spectrum: what else ran.
+        formula: how suspicious a line is.
+    """
+    scores = {line: formula(*counts, spectrum.failed, spectrum.passed) for line, counts in counted.items()}
+    highest = max(scores.values(), default=0.0)
+    return highest, tuple(sorted(line for line, score in scores.items() if score == highest))
 
 
 def read_spectrum(data: bytes) -> Spectrum:
@@ -215,13 +223,17 @@ def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:
 
 def functions_of(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:
     """The functions of the files that ran and that the agent may see."""
-    functions: dict[str, tuple[Span, ...]] = {}
-    for path in sorted(spectrum.lines):
-        if posixpath.normpath(path) != path:
-            continue  # The plugin writes every path in one way.
-        try:
-            source = "\n".join(read_source(workspace.read_text(path)).shown)
-        except ToolFailure:
-            continue
-        functions[path] = tuple(span for span in spans(source) or () if not span.is_class)
-    return functions
+    sources = read_sources(workspace, spectrum.lines)
+    return {path: tuple(span for span in spans(source) or () if not span.is_class) for path, source in sources.items()}
+
+
+def read_sources(workspace: Workspace, paths: Iterable[str]) -> dict[str, str]:
+    """The files among some paths that the agent may see, by path in order; each path has to be written in one way, as
+    the plugin does.
+    """
+    sources: dict[str, str] = {}
+    for path in sorted(set(paths)):
+        if posixpath.normpath(path) == path:
+            with contextlib.suppress(ToolFailure):
+                sources[path] = "\n".join(read_source(workspace.read_text(path)).shown)
+    return sources

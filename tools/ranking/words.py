@@ -46,7 +46,7 @@ class Index:
         S. Robertson, H. Zaragoza: The Probabilistic Relevance Framework: BM25 and Beyond, 2009; the inverse document
         frequency is that of Lucene, which is never negative.
         """
-        wanted = [word for word in set(query) if word in self._holding]
+        wanted = [word for word in dict.fromkeys(query) if word in self._holding]
         number = len(self._counts)
         weight = {word: math.log1p((number - n + 0.5) / (n + 0.5)) for word in wanted for n in [self._holding[word]]}
         return [

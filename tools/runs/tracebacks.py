@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gumshoe.protocols import Workspace
 from gumshoe.records import DebugFrame, TestOutcome, TestRun
 from gumshoe.text import cut_line
+from gumshoe.tools.code.source import in_tests
 
-__all__ = ["describe_frame", "doctest_place", "exception_text", "printed_frames", "telling_line", "with_frames"]
+__all__ = [
+    "describe_frame",
+    "doctest_place",
+    "exception_text",
+    "own_frames",
+    "printed_frames",
+    "telling_line",
+    "with_frames",
+]
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
@@ -45,6 +54,11 @@ def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
         if match and path:
             code = "" if _FRAME.match(following) or not following.startswith("    ") else following.strip()
             yield DebugFrame(path=path, line=int(match["line"]), function=match["function"] or "<module>", code=code)
+
+
+def own_frames(frames: Iterable[DebugFrame]) -> list[DebugFrame]:
+    """The frames that are not in tests: a test's own frame is where a failure is seen, not where it could be mended."""
+    return [frame for frame in frames if not in_tests(frame.path)]
 
 
 def exception_text(printed: str) -> str:

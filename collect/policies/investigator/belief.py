@@ -15,15 +15,15 @@ from typing import Any
 
 from gumshoe.collect.data.evidence import seen_code
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change
-from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.records import DebugFrame, Fact, TestOutcome
+from gumshoe.records import Fact
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement, statements_in
 from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import ChangeResult, read_changes
+from gumshoe.tools.runs.tracebacks import own_frames
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = ["Belief", "SuspectFunction", "TriedChange", "failing_frames", "failing_tests", "form_belief", "trials"]
+__all__ = ["Belief", "SuspectFunction", "TriedChange", "failing_frames", "form_belief", "trials"]
 
 RAISED_THERE = 2.0
 """How many times likelier a statement is if the exception went through it."""
@@ -246,15 +246,7 @@ def trials(outputs: Iterable[ToolOutput]) -> list[TriedChange]:
     ]
 
 
-def failing_tests(outputs: Iterable[ToolOutput]) -> list[TestOutcome]:
-    """The outcomes of the failing tests that `eval` has shown."""
-    return [outcome for output in outputs if output.tool == "eval" for outcome in failing_outcomes(output.data)]
-
-
 def failing_frames(outputs: Iterable[ToolOutput]) -> set[tuple[str, int]]:
     """Places in the project, tests left out, that an exception of a failing test went through."""
-    return {(frame.path, frame.line) for outcome in failing_tests(outputs) for frame in _own_frames(outcome)}
-
-
-def _own_frames(outcome: TestOutcome) -> list[DebugFrame]:
-    return [frame for frame in outcome.frames if not holds_tests(frame.path)]
+    failing = [outcome for output in outputs if output.tool == "eval" for outcome in failing_outcomes(output.data)]
+    return {(frame.path, frame.line) for outcome in failing for frame in own_frames(outcome.frames)}
