@@ -54,7 +54,7 @@ class _FindingArgument(BaseModel):
 
 
 class _LocationArgument(BaseModel):
-    """A location as a model writes it: `end` may be left out, and unknown fields are ignored."""
+    """A location as a model writes it: `end` may be left out or miscopied, and unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -66,11 +66,9 @@ class _LocationArgument(BaseModel):
     def to_record(self, workspace: Workspace) -> Location:
         """The location, with the file that is meant and the function or class around its first line.
 
-        Raises ToolFailure where it ends before it begins.
+        Small models lose a digit of the number that they copy: an end before the start is taken as the start.
         """
-        end = self.start if self.end is None else self.end
-        if end < self.start:
-            raise ToolFailure("bad_arguments", f"location {self.path}: end is before start")
+        end = max(self.start, self.end or 0)
         path, text = _meant(workspace, self.path)
         around = innermost(spans(text) or (), self.start)
         symbol = None if around is None else around.name
@@ -139,6 +137,11 @@ class Report(ConfirmTwice):
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
         renamed = {given.path: place.path for given, place in zip(locations, places, strict=True)}
         taken = [f"{path} taken as {file}" for path, file in renamed.items() if path != file]
+        taken += [
+            f"end {given.end} is before start {given.start}: taken as {given.start}"
+            for given in locations
+            if given.end is not None and given.end < given.start
+        ]
         return self.observe("; ".join([_describe(pack), *taken]), data)
 
     def _refuse_test(self, place: Location) -> None:

@@ -81,7 +81,6 @@ def test_report_hands_over_a_pack(bench: Bench) -> None:
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"locations": []}, "locations is empty"),
-    ({"locations": [{"path": "a.py", "start": 5, "end": 3}]}, "location a.py: end is before start"),
     ({"locations": [{"path": "a.py", "start": 0}]}, "argument 'locations[0].start'"),
     ({"locations": "a.py:3"}, "argument 'locations'"),
     ({"findings": [{"claim": "x"}]}, "argument 'findings[0].fact': field required"),
@@ -111,6 +110,14 @@ def test_locations_are_enough_for_a_report(bench: Bench) -> None:
     assert observation.text == "reported 1 location, 0 findings"
     pack = ContextPack.model_validate(observation.data["context_pack"])
     assert (pack.findings, pack.hypothesis) == ((), "")
+
+
+def test_an_end_before_the_start_is_taken_as_the_start(bench: Bench) -> None:
+    observation = bench.call("report", locations=[{"path": "a.py", "start": 15, "end": 5}])
+    assert observation.failure is None
+    pack = ContextPack.model_validate(observation.data["context_pack"])
+    assert [(place.start, place.end) for place in pack.locations] == [(15, 15)]
+    assert "end 5 is before start 15" in observation.text
 
 
 def test_fields_that_nobody_asked_for_lose_no_report(bench: Bench) -> None:

@@ -206,7 +206,7 @@ def reap_orphans(engine: Engine = DOCKER) -> list[str]:
     """
     removed: list[str] = []
     with daemon_errors("orphaned containers cannot be removed"), contextlib.closing(connect(engine)) as client:
-        mine = {"label": f"{HOST_LABEL}={_host()}"}
+        mine: dict[str, Any] = {"label": f"{HOST_LABEL}={_host()}"}
         found: list[Any] = client.containers.list(all=True, filters=mine, ignore_removed=True)
         for container in found:
             if not is_running(container.labels.get(PROCESS_LABEL, "")):
