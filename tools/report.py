@@ -77,7 +77,7 @@ class _LocationArgument(BaseModel):
 
 _Locations = Annotated[
     list[_LocationArgument],
-    list_schema({"path": str, "start": int, "end": int}, optional={"why": str}),
+    list_schema({"path": str, "start": int}, optional={"end": int, "why": str}),
 ]
 _Findings = Annotated[list[_FindingArgument], list_schema({"fact": int}, optional={"claim": str})]
 _RuledOut = Annotated[list[RuledOut], list_schema({"what": str, "why": str})]

@@ -186,7 +186,7 @@ class Vary(Experiment):
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
         text = [
             *_described(title, runs, results),
-            f"Most likely: {json.dumps(place)}",
+            f"Most likely: {json.dumps(_shortened(place))}",
             f"To stop there with pdb: {json.dumps({'command': stop_command(place)})}",
         ]
         return self.observe("\n".join(text), {"place": place, **runs.as_data(results)})
@@ -227,6 +227,12 @@ class Vary(Experiment):
         """As it was."""
         known, self._edited = state
         super().restore(known, workspace)
+
+
+def _shortened(place: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """A place as an argument of `report`: what a model need not copy, it cannot copy wrong."""
+    end = {"end": place["end"]} if place["end"] > place["start"] else {}
+    return {"path": place["path"], "start": place["start"], **end}
 
 
 def _place(

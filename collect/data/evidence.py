@@ -161,27 +161,27 @@ def build_pack(
 
 
 def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str, JsonValue]:
-    """The pack as the arguments of a `report` call, without empty optional ones.
+    """The pack as the arguments of a `report` call, without empty optional ones or the end of a location of one line.
 
     Findings cite facts by their numbers in `outputs`, from which they were made.
     """
     arguments: dict[str, JsonValue] = pack.model_dump(
-        mode="json",
-        include={
-            "locations": {"__all__": {"path", "start", "end", "why"}},  # The tool itself finds the symbol.
-            "hypothesis": True,
-            "ruled_out": True,
-            "failing_frame": True,
-        },
-        exclude_defaults=True,
+        mode="json", include={"hypothesis", "ruled_out", "failing_frame"}, exclude_defaults=True
     )
+    locations: list[JsonValue] = [_location_argument(location) for location in pack.locations]
     numbers = {(fact.step, fact.probe): fact.number for output in outputs for fact in output.facts}
     findings: list[JsonValue] = [
         {"fact": numbers[finding.step, finding.probe], "claim": finding.claim}
         for finding in pack.findings
         if finding.probe is not None
     ]
-    return {"locations": [], "findings": findings, **arguments}
+    return {"locations": locations, "findings": findings, **arguments}
+
+
+def _location_argument(location: Location) -> dict[str, JsonValue]:
+    """A location as `report` takes it, which finds the symbol itself."""
+    one_line: set[str] = {"end"} if location.end == location.start else set()
+    return location.model_dump(mode="json", exclude={"symbol", *one_line}, exclude_defaults=True)
 
 
 def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:

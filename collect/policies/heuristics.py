@@ -87,7 +87,7 @@ def _end_of_traceback(output: ToolOutput) -> dict[str, JsonValue] | None:
     if frame is None or holds_tests(frame.path):
         return None
     return {
-        "locations": [{"path": frame.path, "start": frame.line, "end": frame.line}],
+        "locations": [{"path": frame.path, "start": frame.line}],
         "findings": _citing(output.facts, frame.path, frame.line, "last line of the traceback"),
         "hypothesis": f"The traceback ends at {frame.path}:{frame.line}.",
     }

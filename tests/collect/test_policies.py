@@ -180,7 +180,7 @@ def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     run, report = converse(TRACEBACK, SEEKER, answer(text, outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
-    assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7, "end": 7}]
+    assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7}]
     assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
 
 
