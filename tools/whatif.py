@@ -24,7 +24,7 @@ from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
 from gumshoe.tools.code.source import in_tests, read_source
 from gumshoe.tools.code.statements import statements_in
-from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, ForkedRuns, KnownRun, run_forked
+from gumshoe.tools.runs.forked_runs import HELPFUL, ChangeResult, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
 
 __all__ = [
@@ -118,8 +118,6 @@ LEAST_SECONDS = 1.0
 """With less time left, nothing more is tried."""
 _SHOWN = 3
 """Helpful changes that are shown, best first."""
-_HELPFUL: tuple[Effect, ...] = ("repairs", "cures", "mixed")
-"""What changes may do for failing tests, best first."""
 
 
 class Vary(Experiment):
@@ -160,7 +158,7 @@ class Vary(Experiment):
         return self.observe("\n".join(_described(title, runs, results)), {**data, **runs.as_data(results)})
 
     def _in_suspects(self, workspace: Workspace, known: KnownRun) -> Observation:
-        """Varies one suspect after another until a change repairs everything."""
+        """Varies one suspect after another until a change fixes everything."""
         suspects = self._suspects()
         until = time.monotonic() + SUSPECTS_TIMES * _seconds(known)
         runs: ForkedRuns | None = None
@@ -174,7 +172,7 @@ class Vary(Experiment):
                 runs, new = _try(workspace, found, known, (until - time.monotonic()) / 2)
                 results += new
                 owners += [suspect] * len(new)
-            if _repairs(results) or until - time.monotonic() < 2 * LEAST_SECONDS:
+            if _fixes_all(results) or until - time.monotonic() < 2 * LEAST_SECONDS:
                 break
         if runs is None:
             raise ToolFailure("nothing_to_vary", "no statement of the first suspects can be changed")
@@ -238,9 +236,9 @@ def _shortened(place: Mapping[str, Any]) -> dict[str, JsonValue]:
 def _place(
     owner: Mapping[str, Any], best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]
 ) -> dict[str, JsonValue]:
-    """A location for a report: the line of a change that repairs everything, else the function where changes help."""
+    """A location for a report: the line of a change that fixes everything, else the function where changes help."""
     start, end = owner["start"], owner["end"]
-    if best is not None and best.effect == "repairs":
+    if best is not None and best.effect == "fixes_all":
         start = end = best.line
         inside = [one for one in suspects if one["path"] == best.path and one["start"] <= start <= one["end"]]
         owner = max(inside, key=lambda one: one["start"])
@@ -257,13 +255,13 @@ def _described(title: str, runs: ForkedRuns, results: Sequence[ChangeResult]) ->
     return [f"{title}; unchanged, {runs.describe()}", *shown, _rest(results, len(shown))]
 
 
-def _repairs(results: Sequence[ChangeResult]) -> bool:
-    return any(result.effect == "repairs" for result in results)
+def _fixes_all(results: Sequence[ChangeResult]) -> bool:
+    return any(result.effect == "fixes_all" for result in results)
 
 
 def helpful(results: Sequence[ChangeResult]) -> list[ChangeResult]:
     """The changes with the best effect that any of them has for the failing tests."""
-    by_effect = {effect: [result for result in results if result.effect == effect] for effect in _HELPFUL}
+    by_effect = {effect: [result for result in results if result.effect == effect] for effect in HELPFUL}
     return next((found for found in by_effect.values() if found), [])
 
 
@@ -290,7 +288,7 @@ def _try(
         unreached = {result.line for result in results if result.effect == "unreached"}
         left = [one for one in left if one.line not in unreached]
         is_late = until - time.monotonic() < LEAST_SECONDS
-        if not left or is_late or len(results) >= MOST_CHANGES or _repairs(results):
+        if not left or is_late or len(results) >= MOST_CHANGES or _fixes_all(results):
             return runs, results
 
 
@@ -303,7 +301,7 @@ def _rest(results: Sequence[ChangeResult], shown: int) -> str:
         return f"None of them can be made: {results[0].error}"
     if set(effects) <= {"unreached", "invalid"}:
         return "The failing tests do not reach these lines."
-    more = sum(effect in _HELPFUL for effect in effects) - shown
+    more = sum(effect in HELPFUL for effect in effects) - shown
     if more:
         return f"{plural(more, 'other change')} let failing tests pass, too, or some of them."
     return "No other change lets a failing test pass." if shown else "No change lets a failing test pass."

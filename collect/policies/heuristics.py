@@ -28,11 +28,11 @@ __all__ = ["SUSPECT", "TRACEBACK", "VaryPolicy"]
 
 NOTHING = "Running the tests shows no suspect."
 CLAIMS: dict[Effect, str] = {
-    "repairs": "this change repairs it",
-    "cures": "this change helps",
-    "mixed": "this change helps in part",
+    "fixes_all": "this change repairs it",
+    "fixes_some": "this change helps",
+    "trades": "this change helps in part",
 }
-SURE: dict[Effect | None, float] = {"repairs": 0.8, "cures": 0.6, "mixed": 0.6, None: 0.4}
+SURE: dict[Effect | None, float] = {"fixes_all": 0.8, "fixes_some": 0.6, "trades": 0.6, None: 0.4}
 """The confidence in a report, by what a change did there: how often the place held a line of the fix on bugs of
 thirteen packages, none of them in configs/results/held_out.txt. 40 of 51 where it repairs, 28 of 48 where it helps, 19
 of 45 where nothing helps."""
@@ -213,6 +213,6 @@ def _pack(
 
 def _hypothesis(best: ChangeResult, place: Mapping[str, Any]) -> str:
     """Without the code of the change: a small model that writes code into its thought loses track of the call."""
-    if best.effect != "repairs":
+    if best.effect != "fixes_all":
         return f"Small changes in {place['symbol']} help some of the failing tests: the cause is there."
     return f"Line {best.line} is wrong: after a small change there, all failing tests pass and none breaks."

@@ -160,8 +160,8 @@ def test_an_expected_error_that_a_change_makes_by_chance_is_no_repair(open_bench
     changes = [variant(2, "replace value = str(int(text or ''))"), variant(3, "condition not value")]
     made, guarded = read_changes(open_bench(tools=TOOLS).call("whatif", variants=changes).data)
     assert made.passes == ("test_shop.py::test_bad",)
-    assert made.effect == "cures"
-    assert guarded.effect == ("repairs" if given == "''" else "nothing")
+    assert made.effect == "fixes_some"
+    assert guarded.effect == ("fixes_all" if given == "''" else "none")
 
 
 def test_what_cannot_be_changed_is_said(open_bench: Open, shop: Path) -> None:

@@ -17,6 +17,7 @@ from gumshoe.text import cut_line, plural
 from gumshoe.tools.runs.programs import our_plugin, read_outcomes, read_written, run_script, script_folder
 
 __all__ = [
+    "HELPFUL",
     "ChangeResult",
     "Effect",
     "ForkOutcome",
@@ -35,11 +36,14 @@ _LACKS_ERROR = re.compile(r"DID NOT RAISE|\bnot raised\b", re.IGNORECASE)
 _WANTS_ERROR = re.compile(r"\braises\(|\bassertRaises")
 _NAMES = 80
 """Characters of test names that are shown of one list, so that all results fit into one answer."""
-Effect = Literal["repairs", "cures", "mixed", "nothing", "unreached", "invalid"]
+Effect = Literal["fixes_all", "fixes_some", "trades", "none", "unreached", "invalid"]
 """What a change does to the failing tests: all pass and no other test breaks; some pass; some pass and others break.
 
-It only cures, too, if it may have made the very error that the tests expect, or if not all tests were run to their end.
+It is `fixes_some`, too, if it may have made the very error that the tests expect, or if not all tests were run to their
+end.
 """
+HELPFUL: tuple[Effect, ...] = ("fixes_all", "fixes_some", "trades")
+"""What changes may do for failing tests, best first."""
 
 
 class ForkOutcome(BaseModel):
@@ -84,10 +88,10 @@ class ChangeResult(LineChange):
         if self.passes and not self.fails:
             others_known = self.whole and not self.timed_out
             by_chance = self.want_error and not _CONDITION.match(self.do)
-            return "repairs" if others_known and not self.still_fails and not by_chance else "cures"
+            return "fixes_all" if others_known and not self.still_fails and not by_chance else "fixes_some"
         if self.passes:
-            return "mixed"
-        return "repairs" if self.exit_code == 0 != self.unchanged_exit_code else "nothing"
+            return "trades"
+        return "fixes_all" if self.exit_code == 0 != self.unchanged_exit_code else "none"
 
     @property
     def tells(self) -> bool:

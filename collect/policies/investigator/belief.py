@@ -201,17 +201,17 @@ def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried
             continue
         here = [one for one in tried if one.path == statement.path and statement.line <= one.line <= statement.end]
         power = {change.do: change.power for change in changes_at(statement)} if here else {}
-        useless = sum(power.get(one.do, RARE) for one in here if one.effect == "nothing")
+        useless = sum(power.get(one.do, RARE) for one in here if one.effect == "none")
         without = 1 - REPAIRABLE * min(1.0, useless)
-        matters = [_likelier(one, power.get(one.do, RARE)) for one in here if one.passes or one.effect == "repairs"]
+        matters = [_likelier(one, power.get(one.do, RARE)) for one in here if one.passes or one.effect == "fixes_all"]
         weights[function, statement] *= max(matters, default=without)
 
 
 def _likelier(trial: TriedChange, power: float) -> float:
     """How many times likelier the effect of a change is where the bug is than elsewhere."""
-    if trial.effect == "repairs":
+    if trial.effect == "fixes_all":
         return max(1.0, power / FALSE_REPAIR)
-    if trial.effect == "cures":
+    if trial.effect == "fixes_some":
         return HELPS_SOME + HELPS_MOST * trial.share**3
     harm = len(trial.fails) / len(trial.passes)
     return HARMS_TOO + (HELPS_ALL * max(0.0, 1 - harm) if trial.share >= 1 else 0)

@@ -88,7 +88,7 @@ class LatestFindings:
         )
 
     def _of_trials(self, tried: Sequence[TriedChange]) -> str:
-        good = [one for one in tried if one.effect in ("repairs", "cures")]
+        good = [one for one in tried if one.effect in ("fixes_all", "fixes_some")]
         if good:
             one = good[0]
             done = changed_code(one.do)
@@ -98,17 +98,17 @@ class LatestFindings:
                     f"That is telling: {done} at {one.path}:{one.line} makes failing tests pass and breaks none.",
                     f"Changing {one.path}:{one.line} to {done} is enough to turn red into green.",
                 )
-                if one.effect == "repairs"
+                if one.effect == "fixes_all"
                 else self.pick(
                     f"{done} at {one.path}:{one.line} helps some of the failing tests.",
                     f"Part of the failure goes away with {done} at {one.path}:{one.line}.",
                 )
             )
-        mixed = [one for one in tried if one.effect == "mixed"]
-        if mixed:
+        trades = [one for one in tried if one.effect == "trades"]
+        if trades:
             return self.pick(
-                f"A change at {mixed[0].path}:{mixed[0].line} lets failing tests pass, though others break.",
-                f"At {mixed[0].path}:{mixed[0].line} a change helps some tests and harms others.",
+                f"A change at {trades[0].path}:{trades[0].line} lets failing tests pass, though others break.",
+                f"At {trades[0].path}:{trades[0].line} a change helps some tests and harms others.",
             )
         if tried and all(one.effect == "unreached" for one in tried):
             return self.pick("None of those lines is reached.", "The tests never come by there.")
@@ -156,10 +156,10 @@ class LatestFindings:
 
     def against(self, function: SuspectFunction, there: Sequence[TriedChange]) -> str:
         """Why a suspect is no longer one."""
-        useless = [one for one in there if one.effect == "nothing"]
-        if any(one.effect == "mixed" for one in there):
+        useless = [one for one in there if one.effect == "none"]
+        if any(one.effect == "trades" for one in there):
             return self.pick("what helps there breaks other tests", "a change there helps some tests and harms others")
-        if any(one.effect == "repairs" for one in there):
+        if any(one.effect == "fixes_all" for one in there):
             return "a change there helps, too, but less speaks for it otherwise"
         if any(one.passes for one in there):
             return "a change there helps only some of the failing tests"

@@ -152,7 +152,7 @@ def _experiments(belief: Belief) -> list[Look]:
     Where one has repaired the statement, another would tell nothing more: only its rivals are left to be tested.
     """
     tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
-    repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "repairs"}
+    repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "fixes_all"}
     valued: list[tuple[float, WhatifChange, SuspectFunction | None]] = []
     for statement in belief.ranked_statements()[:60]:
         function = belief.function_of(statement.path, statement.line)

@@ -38,7 +38,7 @@ from gumshoe.records import (
 )
 from gumshoe.tools.code.statements import Statement
 from gumshoe.tools.eval import failing_outcomes
-from gumshoe.tools.runs.forked_runs import Effect
+from gumshoe.tools.runs.forked_runs import HELPFUL
 from gumshoe.tools.runs.tracebacks import describe_frame
 
 __all__ = ["Conclusion", "InvestigatorPolicy", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
@@ -51,8 +51,6 @@ NARROW = 0.5
 WORTH_NAMING = 0.15
 MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 1
 MOST_VALUES = 2
-ORDER: tuple[Effect, ...] = ("repairs", "cures", "mixed")
-"""What changes may do for failing tests, best first."""
 
 
 class InvestigatorPolicy:
@@ -194,8 +192,8 @@ def _findings(
 
 def _useful(belief: Belief, place: Conclusion) -> list[TriedChange]:
     """The changes at a place that did something for the failing tests, best first."""
-    there = [one for one in belief.trials if one.effect in ORDER and _is_at(one, place)]
-    return sorted(there, key=lambda one: (ORDER.index(one.effect), len(one.fails) - len(one.passes)))[:MOST_TRIALS]
+    there = [one for one in belief.trials if one.effect in HELPFUL and _is_at(one, place)]
+    return sorted(there, key=lambda one: (HELPFUL.index(one.effect), len(one.fails) - len(one.passes)))[:MOST_TRIALS]
 
 
 def _seen_in(function: SuspectFunction, output: ToolOutput, words: Words) -> list[Finding]:

@@ -68,8 +68,8 @@ class Words(LatestFindings):
                 f"The cause is most likely {code}, in {where}.",
             )
         after = {
-            "repairs": "all failing tests pass and none breaks",
-            "cures": "some failing tests pass and none breaks",
+            "fixes_all": "all failing tests pass and none breaks",
+            "fixes_some": "some failing tests pass and none breaks",
         }.get(trial.effect, "failing tests pass, though others break")
         code, changed = line_and_change(line, trial.do)
         return self.pick(
@@ -89,7 +89,7 @@ class Words(LatestFindings):
     def effect(self, trial: TriedChange) -> str:
         """The claim about a change that was tried."""
         passing = plural(len(trial.passes), "failing test")
-        if trial.effect == "mixed":
+        if trial.effect == "trades":
             return f"with another line there {passing} {self._verb(trial.passes)}, though others break"
         return f"with this change {passing} {self._verb(trial.passes)} and no other breaks"
 
