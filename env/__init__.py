@@ -1,7 +1,6 @@
 """Where agents debug: sandboxes, the workspace in them, and the Gymnasium environment.
 
-Importing this registers the environment: `gymnasium.make("gumshoe/Debug-v0", task=...)`. The names below are imported
-when they are first used, so that the import stays fast.
+The names below are imported when they are first used: the tools import what is in `inside`, and need no Gymnasium.
 
 | part | holds |
 |---|---|
@@ -24,27 +23,21 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
 if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.env.debug_env import DebugEnv
+    from gumshoe.env.debug_env import ENV_ID, DebugEnv
     from gumshoe.env.sandboxes.open import open_sandbox
     from gumshoe.env.workspace import Workspace
 
 __all__ = ["ENV_ID", "DebugEnv", "SandboxConfig", "Workspace", "open_sandbox"]
 
 _HOMES = {
+    "ENV_ID": "gumshoe.env.debug_env",
     "DebugEnv": "gumshoe.env.debug_env",
     "SandboxConfig": "gumshoe.env.config",
     "Workspace": "gumshoe.env.workspace",
     "open_sandbox": "gumshoe.env.sandboxes.open",
 }
-
-ENV_ID = "gumshoe/Debug-v0"
-
-if ENV_ID not in gymnasium.registry:
-    gymnasium.register(ENV_ID, entry_point="gumshoe.env.debug_env:DebugEnv")
 
 
 def __getattr__(name: str) -> Any:

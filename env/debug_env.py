@@ -5,6 +5,8 @@
     observation, reward, terminated, truncated, info = env.step(ToolCall(id="1", name="eval"))
     env.close()
 
+Importing this registers it, for `gymnasium.make(ENV_ID, task=..., trusted=True)`.
+
 The environment owns the sandbox, the workspace and the tools of one episode and nothing else: scores, events and
 prompts live elsewhere.
 """
@@ -47,8 +49,9 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.report import STILL_FAILS
 from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
-__all__ = ["DebugEnv", "EnvironmentInfo"]
+__all__ = ["ENV_ID", "DebugEnv", "EnvironmentInfo"]
 
+ENV_ID = "gumshoe/Debug-v0"
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5
 
@@ -387,3 +390,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 def _is_handed_in(observation: Observation, last: bool) -> bool:
     """Whether a call submits. One that was sent back counts if no call is left to submit again."""
     return observation.failure is None or (last and observation.failure.kind == STILL_FAILS)
+
+
+gymnasium.register(ENV_ID, entry_point="gumshoe.env.debug_env:DebugEnv")

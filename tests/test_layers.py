@@ -213,7 +213,7 @@ def modules_after(module: str, cwd: Path) -> dict[str, Any]:
         ("gumshoe", {"pydantic", "yaml"}),
         ("gumshoe.cli", {"torch", "datasets", "ray", "docker", "gymnasium", "numpy", "openai", "pydantic"}),
         ("gumshoe.tools", {"torch", "transformers", "datasets", "ray", "docker", "gymnasium", "numpy", "libcst"}),
-        ("gumshoe.env", {"torch", "transformers", "datasets", "ray", "pandas", "docker", "openai"}),
+        ("gumshoe.env", {"torch", "transformers", "datasets", "ray", "pandas", "docker", "openai", "gymnasium"}),
         ("gumshoe.collect", {"torch", "transformers", "datasets", "ray", "pandas"}),
         ("gumshoe.eval", {"torch", "transformers", "trl", "ray"}),
         ("gumshoe.train", {"torch", "docker", "gymnasium"}),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema
 
+from gumshoe.env.inside.programs.project import is_test_file
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location, Observation, RuledOut
@@ -146,9 +147,6 @@ class Report(ConfirmTwice):
 
     def _refuse_test(self, place: Location) -> None:
         """Raises ToolFailure for the first report of a test as the place of the bug."""
-        # Here, because an import of gumshoe.env brings Gymnasium.
-        from gumshoe.env.inside.programs.project import is_test_file
-
         if is_test_file(place.path):
             again = "Report what is to be changed in the code under test; if that is the test, report again."
             self.send_back_once("in_tests", f"{place.path} is a test. {again}")

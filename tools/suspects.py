@@ -13,12 +13,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Observation, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.code.source import in_tests
 from gumshoe.tools.ranking.ranker import probabilities
 from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank, read_sources
@@ -97,7 +97,7 @@ def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
         found, _ = workspace.grep(rf"^\s*(?:async\s+def|def|class)\s+(?:{wanted})\b", limit=_SEARCHED)
     except ToolFailure:
         return []
-    return [match.path for match in found if match.path.endswith(".py") and not in_tests(match.path)]
+    return [match.path for match in found if match.path.endswith(".py") and not holds_tests(match.path)]
 
 
 def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonValue]:

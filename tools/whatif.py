@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import JsonValue
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, LineChange, Observation, TestRun
@@ -22,7 +23,7 @@ from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
-from gumshoe.tools.code.source import in_tests, read_source
+from gumshoe.tools.code.source import read_source
 from gumshoe.tools.code.statements import statements_in
 from gumshoe.tools.runs.forked_runs import HELPFUL, ChangeResult, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
@@ -58,7 +59,7 @@ class Experiment(BaseTool):
     def source(self, workspace: Workspace, path: str) -> str:
         """The text of a file of the code under test. Raises ToolFailure for a test."""
         text = workspace.read_text(path)
-        if in_tests(path):
+        if holds_tests(path):
             raise ToolFailure("bad_arguments", f"{path} is a test: {self.name} changes only the code under test")
         return text
 

@@ -8,9 +8,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from gumshoe.env.inside.programs.project import FOREIGN, holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.tools.code.source import in_tests, read_source, split_lines
+from gumshoe.tools.code.source import read_source, split_lines
 
 __all__ = ["MODULE", "Function", "Span", "enclosing", "find_function", "innermost", "spans"]
 
@@ -121,7 +122,7 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
     if not name:
         raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
     found = list(_functions_in_file(workspace, path, name) if path else _functions_in_workspace(workspace, name))
-    product = [each for each in found if not in_tests(each.path)]
+    product = [each for each in found if not holds_tests(each.path)]
     found = product or found
     if not found:
         raise ToolFailure("no_function", f"There is no function {name} in {path or 'the workspace'}.")
@@ -171,8 +172,6 @@ def _functions_in_workspace(workspace: Workspace, name: str) -> Iterator[Functio
 
 
 def _is_own(path: str) -> bool:
-    from gumshoe.env.inside.programs.project import FOREIGN
-
     return not any(part in FOREIGN for part in path.split("/")[:-1])
 
 

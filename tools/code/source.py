@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gumshoe.errors import ToolFailure
 
-__all__ = ["SourceFile", "count_common", "in_tests", "read_source", "split_lines"]
+__all__ = ["SourceFile", "count_common", "read_source", "split_lines"]
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -28,14 +28,6 @@ _ASCII = (bytes(range(1, 128)).decode("ascii"), "\x1b(B")
 def split_lines(text: str) -> list[str]:
     """The lines with their ends, split as Python splits source: at LF, CRLF and CR only."""
     return _LINE.findall(text)
-
-
-def in_tests(path: str) -> bool:
-    """Whether a path relative to the project is test code."""
-    # Here, because an import of gumshoe.env brings Gymnasium.
-    from gumshoe.env.inside.programs.project import holds_tests
-
-    return holds_tests(path)
 
 
 def count_common(one: Sequence[object], other: Sequence[object]) -> int:

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import DebugFrame, TestOutcome
 from gumshoe.tools.code.functions import Span, spans
-from gumshoe.tools.code.source import in_tests, split_lines
+from gumshoe.tools.code.source import split_lines
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai, worst_lines
 from gumshoe.tools.ranking.words import Index, identifiers, words
 from gumshoe.tools.runs.tracebacks import own_frames
@@ -140,7 +141,7 @@ def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunct
     return [
         RankedFunction(path, span, owner, source, lines)
         for path, text in sorted(texts.items())
-        if not in_tests(path)
+        if not holds_tests(path)
         for span, owner, source in _outermost(text)
         for lines in [_inside(spectrum.lines.get(path, {}), span)]
     ]
@@ -178,7 +179,7 @@ class Failures:
     def __init__(self, outcomes: Sequence[TestOutcome], texts: Mapping[str, str]) -> None:
         self.outcomes = outcomes[:_TESTS]
         messages = "\n".join(outcome.message for outcome in self.outcomes)
-        frames = [frame for outcome in self.outcomes for frame in outcome.frames if in_tests(frame.path)]
+        frames = [frame for outcome in self.outcomes for frame in outcome.frames if holds_tests(frame.path)]
         lines = "\n".join(dict.fromkeys(frame.code for frame in frames))
         names = [outcome.id.partition("::") for outcome in self.outcomes]
         self.files = " ".join(dict.fromkeys(posixpath.basename(path) for path, _, _ in names))

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from gumshoe.env.inside.loading import PACKAGE
 from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.records import ExecResult, TestOutcome
 from gumshoe.tools.code.source import split_lines
@@ -122,19 +123,12 @@ def our_program(support: str, name: str) -> list[str]:
         support: the sandbox's support folder.
         name: of the program's module, such as `runs.whatif`.
     """
-    return [f"{support}/{_package()}/__main__.py", name]
+    return [f"{support}/{PACKAGE}/__main__.py", name]
 
 
 def our_plugin(name: str) -> str:
     """The option that has pytest load a module of `env/inside`, such as `runs.outcomes`."""
-    return f"-p {_package()}.{name}"
-
-
-def _package() -> str:
-    # Here, because an import of gumshoe.env brings Gymnasium.
-    from gumshoe.env.inside.loading import PACKAGE
-
-    return PACKAGE
+    return f"-p {PACKAGE}.{name}"
 
 
 def syntax_error(workspace: Workspace, code: str) -> str | None:

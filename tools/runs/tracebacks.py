@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from gumshoe.env.inside.programs.project import holds_tests, project_path
 from gumshoe.protocols import Workspace
 from gumshoe.records import DebugFrame, TestOutcome, TestRun
 from gumshoe.text import cut_line
-from gumshoe.tools.code.source import in_tests
 
 __all__ = [
     "describe_frame",
@@ -45,9 +45,6 @@ def printed_frames(printed: str, root: str) -> tuple[DebugFrame, ...]:
 
 
 def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
-    # Here, because an import of gumshoe.env brings Gymnasium.
-    from gumshoe.env.inside.programs.project import project_path
-
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
         match = _FRAME.match(line)
         path = project_path(match["path"], root) if match else None
@@ -58,7 +55,7 @@ def _frames(lines: list[str], root: str) -> Iterator[DebugFrame]:
 
 def own_frames(frames: Iterable[DebugFrame]) -> list[DebugFrame]:
     """The frames that are not in tests: a test's own frame is where a failure is seen, not where it could be mended."""
-    return [frame for frame in frames if not in_tests(frame.path)]
+    return [frame for frame in frames if not holds_tests(frame.path)]
 
 
 def exception_text(printed: str) -> str:
