@@ -57,12 +57,11 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
     @property
     def prompt(self) -> str:
-        """The description of the tools for a model: their schemas, how to call them, and their instructions.
+        """The description of the tools for a model: their schemas, and how to call them.
 
         Raises TypeError if what is wrapped is not a `DebugEnv`.
         """
-        inner = self._inner
-        return f"{describe_tools(inner.toolbox.schemas)}\n\n{inner.toolbox.instructions}".rstrip()
+        return describe_tools(self._inner.toolbox.schemas)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Starts an episode. Raises what `DebugEnv.reset` raises."""

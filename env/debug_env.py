@@ -31,7 +31,7 @@ from gumshoe.env.verifier import PreparedVerifier, Verdict, verify
 from gumshoe.env.verifier.rules import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
-from gumshoe.protocols import Sandbox, Tool
+from gumshoe.protocols import Sandbox
 from gumshoe.records import (
     ContextPack,
     Decision,
@@ -61,8 +61,6 @@ class EnvironmentInfo:
     """What an environment offers once its sandbox runs."""
 
     schemas: tuple[ToolSchema, ...]
-    instructions: str
-    """What the tools in use want the agent to be told besides their schemas."""
     sandbox: str
     """The sandbox's backend."""
     image_digest: str | None
@@ -122,7 +120,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         task: Task,
         *,
         oracle: Oracle | None = None,
-        tools: Sequence[Tool | str] | None = None,
+        tools: Sequence[BaseTool | str] | None = None,
         sandbox: SandboxConfig | None = None,
         trusted: bool = False,
         eval_on_submit: bool = True,
@@ -159,7 +157,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def describe(self) -> EnvironmentInfo:
         """What is offered since the last `reset`. Raises SandboxError before the first one and after `close`."""
         sandbox = self.sandbox
-        return EnvironmentInfo(self.toolbox.schemas, self.toolbox.instructions, sandbox.backend, sandbox.image_digest)
+        return EnvironmentInfo(self.toolbox.schemas, sandbox.backend, sandbox.image_digest)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -221,9 +219,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
         The debugger's program is paused where it was, unless it had threads: then it starts over. What a shell runs in
-        the background, and its variables that are not exported, are lost. Tools that keep no snapshots, such as those
-        of servers, begin anew if they were used. An episode that has ended since goes on; the limits on calls and time
-        count from where the snapshot was made.
+        the background, and its variables that are not exported, are lost. Servers begin
+        anew if they were called. An episode that has ended since goes on; the limits on calls and time count from where
+        the snapshot was made.
 
         Raises:
             SandboxError: there is no such snapshot.
@@ -234,8 +232,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         for edit in self.workspace.restore(kept.files):
             self.toolbox.on_edit(edit, self.workspace)
         self.toolbox.restore(kept.tools, self.workspace)
-        if self.toolbox.others_used:
-            self.toolbox.restart_others(self.workspace)
         self.verdict = None
         del self.toolbox.history[kept.calls :]
         self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s
@@ -292,7 +288,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._release()
 
     @property
-    def _tools(self) -> list[Tool]:
+    def _tools(self) -> list[BaseTool]:
         return list(self.toolbox.tools.values())
 
     def _call(self, action: ToolCall | ToolAction) -> Observation:
@@ -352,7 +348,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """
         can_submit = self.eval_on_submit and any(tool.decision is Decision.SUBMIT for tool in self._tools)
         tool = self.toolbox.tools.get(observation.tool)
-        silent = isinstance(tool, BaseTool) and tool.changes_files
+        silent = tool is not None and tool.changes_files
         wanted = can_submit or bool(self.workspace.edits) or silent
         if wanted and self.stop is None and self._verifier is None and self._has_verdicts and self._warm:
             self._verifier = PreparedVerifier(self.task, self._oracle, self._config, trusted=self._trusted)

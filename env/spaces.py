@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from gumshoe.errors import ToolFailure
-from gumshoe.protocols import Tool
+from gumshoe.tools.base import BaseTool
 from gumshoe.records import ToolCall
 
 __all__ = ["MAX_TEXT", "AnyText", "ToolAction", "action_space", "observation_space", "tool_call"]
@@ -43,12 +43,12 @@ def observation_space(max_text: int) -> spaces.Dict:
     )
 
 
-def action_space(tools: Sequence[Tool]) -> spaces.OneOf[Any]:
+def action_space(tools: Sequence[BaseTool]) -> spaces.OneOf[Any]:
     """One space per tool, in order, each a `Dict` with one entry per parameter; without tools, a single empty one."""
     return spaces.OneOf([_arguments_space(tool.parameters) for tool in tools] or [spaces.Dict({})])
 
 
-def tool_call(action: ToolCall | ToolAction, tools: Sequence[Tool], call_id: str) -> ToolCall:
+def tool_call(action: ToolCall | ToolAction, tools: Sequence[BaseTool], call_id: str) -> ToolCall:
     """The call that an action stands for; a `ToolCall` stands for itself.
 
     Raises:

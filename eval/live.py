@@ -79,7 +79,7 @@ class LiveArena:
         """The system message and the user message. Raises ConfigError for an unknown task."""
         found = self._pair(task)[0]
         toolbox = Toolbox(make_tools(self.agent.tools_in(found.regime)))
-        messages = self.agent.opening(found, toolbox.schemas, toolbox.instructions)
+        messages = self.agent.opening(found, toolbox.schemas)
         return _chat(messages, ()).messages
 
     def episode(self, task: str) -> LiveEpisode:

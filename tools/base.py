@@ -53,11 +53,6 @@ class ToolEvents(Protocol):
         """What the calls of this episode have shown so far, in order."""
         ...
 
-    @property
-    def text_limit(self) -> int:
-        """Characters that the text of an observation may have before its middle is cut out."""
-        ...
-
     def marks(self, path: str) -> frozenset[int]:
         """Lines of a file that some tool has marked (breakpoints)."""
         ...
@@ -71,24 +66,8 @@ class ToolEvents(Protocol):
         ...
 
 
-class _NoEvents:
-    """The events of a tool that is in no toolbox."""
-
-    history: Sequence[Observation] = ()
-    text_limit = TEXT_LIMIT
-
-    def marks(self, path: str) -> frozenset[int]:
-        return frozenset()
-
-    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
-        return None
-
-    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
-        return None
-
-
 class BaseTool:
-    """Base of the tools. Subclasses set `name`, perhaps `decision` and `instructions`, and write `run`.
+    """Base of the tools. Subclasses set `name`, perhaps `decision`, and write `run`.
 
     `decision` is the tool's role. A tool that reports returns the `ContextPack` in its data, as `context_pack`.
 
@@ -98,18 +77,17 @@ class BaseTool:
 
     name: str = ""
     decision: Decision = Decision.SEEK
-    instructions: str = ""
-    """What a prompt should say about the tool beyond its description."""
     changes_files: bool = False
     """Whether a call may change files without reporting it as an edit."""
 
+    events: ToolEvents
+    """The toolbox that the tool is in, which sets this."""
     run: Callable[..., str | Observation]
 
     def __init__(self) -> None:
         self.signature: CallSignature = self._read_signature()
         self.description: str = self.signature.description
         self.parameters: dict[str, JsonValue] = copy.deepcopy(self.signature.parameters)
-        self.events: ToolEvents = _NoEvents()
 
     def _read_signature(self) -> CallSignature:
         if not self.name or not hasattr(self, "run"):
@@ -129,10 +107,6 @@ class BaseTool:
     def observe(self, text: str, data: Mapping[str, Any] | None = None, *, truncated: bool = False) -> Observation:
         """An observation of this tool."""
         return Observation(tool=self.name, text=text, data=dict(data or {}), truncated=truncated)
-
-    def attach(self, events: ToolEvents) -> None:
-        """Connects the tool to the other tools of its toolbox."""
-        self.events = events
 
     def marks(self, path: str) -> frozenset[int]:
         """Lines of `path` that this tool has marked."""
@@ -193,12 +167,9 @@ class ConfirmTwice(BaseTool):
 class FunctionTool(BaseTool):
     """A function as a tool. It is given the workspace when its first parameter is called `workspace`."""
 
-    def __init__(
-        self, function: Callable[..., str | Observation], name: str, decision: Decision, instructions: str = ""
-    ) -> None:
+    def __init__(self, function: Callable[..., str | Observation], name: str, decision: Decision) -> None:
         self.name = name
         self.decision = decision
-        self.instructions = instructions
         self.function = function
         first, *others = [*inspect.signature(function).parameters, ""]
         if "workspace" in others:
@@ -208,7 +179,7 @@ class FunctionTool(BaseTool):
 
     def copy(self) -> FunctionTool:
         """The same tool for another toolbox."""
-        return FunctionTool(self.function, self.name, self.decision, self.instructions)
+        return FunctionTool(self.function, self.name, self.decision)
 
     def _read_signature(self) -> CallSignature:
         return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)
@@ -222,7 +193,7 @@ class FunctionTool(BaseTool):
 def tool(function: Callable[..., str | Observation], /) -> FunctionTool: ...
 @overload
 def tool(
-    *, name: str | None = None, decision: Decision = Decision.SEEK, instructions: str = ""
+    *, name: str | None = None, decision: Decision = Decision.SEEK
 ) -> Callable[[Callable[..., str | Observation]], FunctionTool]: ...
 def tool(
     function: Callable[..., str | Observation] | None = None,
@@ -230,7 +201,6 @@ def tool(
     *,
     name: str | None = None,
     decision: Decision = Decision.SEEK,
-    instructions: str = "",
 ) -> FunctionTool | Callable[[Callable[..., str | Observation]], FunctionTool]:
     """Turns a typed function with a docstring into a tool: `@tool`, or `@tool(name=..., decision=...)`.
 
@@ -238,12 +208,11 @@ def tool(
         function: returns the observation's text or a whole `Observation`; may raise ToolFailure.
         name: the tool's name; the function's own unless given.
         decision: what a turn that calls it is for.
-        instructions: what a prompt should say about it beyond its description.
     """
     if function is not None and not callable(function):
         raise TypeError(f"@tool takes its settings by name, such as @tool(name={function!r})")
 
     def decorate(decorated: Callable[..., str | Observation]) -> FunctionTool:
-        return FunctionTool(decorated, name or decorated.__name__, decision, instructions)
+        return FunctionTool(decorated, name or decorated.__name__, decision)
 
     return decorate(function) if function is not None else decorate

@@ -10,7 +10,7 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Entry, Observation
 from gumshoe.text import cut_line, plural
-from gumshoe.tools.base import BaseTool
+from gumshoe.tools.base import TEXT_LIMIT, BaseTool
 from gumshoe.tools.code.source import SourceFile, read_source
 from gumshoe.tools.runs.programs import syntax_error
 
@@ -82,7 +82,7 @@ class View(BaseTool):
         numbered = [
             f"{'*' if number in marks else ' '}{number:>{width}} {line}" for number, line in enumerate(shown, first)
         ]
-        fitting = _fitting(numbered, self.events.text_limit - len(path) - _TITLE)
+        fitting = _fitting(numbered, TEXT_LIMIT - len(path) - _TITLE)
         shown, numbered, last = shown[:fitting], numbered[:fitting], first + fitting - 1
         title = f"{path} {first}-{last} of {plural(len(lines), 'line')}" if lines else f"{path} is empty"
         return self.observe(
@@ -99,9 +99,8 @@ class View(BaseTool):
 
 
 def _fitting(lines: list[str], limit: int) -> int:
-    """How many lines have room in a text, at least one: what is read must not lose its middle."""
-    ends = accumulate(len(line) + 1 for line in lines)
-    return max(sum(end <= limit for end in ends), min(len(lines), 1))
+    """How many lines have room in a text: what is read must not lose its middle."""
+    return sum(end <= limit for end in accumulate(len(line) + 1 for line in lines))
 
 
 def _range(path: str, total: int, start: int, end: int | None) -> tuple[int, int]:

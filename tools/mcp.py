@@ -1,193 +1,73 @@
 """The tools of an MCP server as tools of an agent: `mcp:COMMAND` in a list of tools, or `mcp-host:COMMAND`.
 
-A server runs in the sandbox of an episode (`SandboxLink`) or on the host (`HostLink`). `ToolServer` speaks the protocol
-with either, and `ServerTool` is one of its tools.
+    ServerTool ──> ToolServer ──> Connection ──> ClientSession ──┬── HostLink ─────> the server, a process on the host
+                                  (event loop    (of the SDK)    └── SandboxLink ──> programs.mcp, and the server as
+                                   in a thread)                                      its child, in the sandbox
+
+Importing this takes the extra `mcp`.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-import os
 import shlex
-import signal
-import subprocess
 import tempfile
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from typing import TypeVar
 
+import anyio
+from anyio import to_thread
+from anyio.from_thread import start_blocking_portal
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp import ClientSession, McpError, StdioServerParameters, stdio_client, types
+from mcp.shared.message import SessionMessage
 from pydantic import JsonValue, ValidationError
 
 from gumshoe import __version__
-from gumshoe.errors import ConfigError, ToolFailure
+from gumshoe.errors import ConfigError, SandboxError, ToolFailure
 from gumshoe.protocols import Sandbox, Workspace
-from gumshoe.records import Decision, Edit, Observation, TestRun
+from gumshoe.records import Observation
 from gumshoe.text import cut_line, plain_text
+from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.programs import PLAIN_OUTPUT, our_program
 
-if TYPE_CHECKING:
-    from mcp import types
+__all__ = ["ServerTool", "ToolServer"]
 
-__all__ = ["HostLink", "McpLink", "SandboxLink", "ServerEnded", "ServerTool", "ToolServer", "is_tool_server"]
-
+START_TIMEOUT_S = 60.0
+MOST_PAGES = 100
 _TAIL = 2000
-_MOST_BYTES = 8 << 20
-_GRACE_S = 2.0
+_POLL_S = 0.5
+
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
+"""What comes from a server, and what goes to it."""
+T = TypeVar("T")
 
 
-class ServerEnded(Exception):
-    """The server did not start, or runs no more; the message says why in one line."""
+class ServerTool(BaseTool):
+    """One tool of a server, as the server names, describes and defines it; the server checks its arguments."""
 
+    def __init__(self, server: ToolServer, tool: types.Tool) -> None:  # Without a signature, which `super` would read.
+        self.name = tool.name
+        self.description = tool.description or ""
+        self.parameters: dict[str, JsonValue] = tool.inputSchema
+        self._server = server
 
-class McpLink(Protocol):
-    """A running server."""
+    def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
+        """Has the server carry out a call. Raises ToolFailure."""
+        return self._server.call(self.name, arguments, workspace)
 
-    def send(self, message: dict[str, Any]) -> None:
-        """Sends a message, at the latest when the next one is waited for."""
-        ...
+    def snapshot(self, workspace: Workspace) -> object:
+        """Whether the server was called: then it may hold what nobody can bring back."""
+        return self._server.was_called
 
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """The next message of the server. Raises ServerEnded, and TimeoutError after `timeout` seconds."""
-        ...
+    def restore(self, state: bool, workspace: Workspace) -> None:
+        """Has the next call start a server that was called anew."""
+        if self._server.was_called:
+            self._server.close()
 
-    def close(self) -> None:
-        """Ends the server and what it started. Idempotent."""
-        ...
-
-
-class SandboxLink:
-    """A server in a sandbox, started in the workspace. Raises SandboxError where the sandbox itself broke."""
-
-    def __init__(self, sandbox: Sandbox, argv: Sequence[str]) -> None:
-        carrier = [sandbox.python, *our_program(sandbox.support, "programs.mcp")]
-        self._session = sandbox.open_session([*carrier, *argv], env=PLAIN_OUTPUT)
-        self._unsent: list[Any] = []
-        self._printed = ""
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Keeps it for the next `receive`: the session answers each request once."""
-        self._unsent.append(message)
-
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """The next message."""
-        messages, self._unsent = self._unsent, []
-        reply = self._session.request({"messages": messages}, max(timeout, 0.0))
-        self._printed = (self._printed + reply.output)[-_TAIL:]
-        if reply.timed_out:
-            raise TimeoutError
-        found = (reply.message or {}).get("message")
-        if isinstance(found, dict):
-            return found
-        raise ServerEnded(_why((reply.message or {}).get("ended"), self._printed))
-
-    def close(self) -> None:
-        """Ends all that runs in the session."""
-        self._session.close()
-
-
-class HostLink:
-    """A server on this machine, with the few variables of the environment that the SDK gives to servers.
-
-    Raises:
-        ServerEnded: the program cannot be started.
-    """
-
-    def __init__(self, argv: Sequence[str]) -> None:
-        from mcp.client.stdio import get_default_environment
-
-        self._unsent: list[dict[str, Any]] = []
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the server
-        try:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                env={**get_default_environment(), **PLAIN_OUTPUT},
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._errors.close()
-            raise ServerEnded(f"{argv[0]}: {error.strerror}") from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
-        self._timed_out = False
-
-    def send(self, message: dict[str, Any]) -> None:
-        """Keeps it for the next `receive`, which has a time limit."""
-        self._unsent.append(message)
-
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """The next message; lines that are no JSON object are left out. At the time limit the server is killed."""
-        messages, self._unsent = self._unsent, []
-        timer = threading.Timer(max(timeout, 0.0), self._stop)
-        timer.start()
-        try:
-            self._in.write(b"".join(json.dumps(message).encode("ascii") + b"\n" for message in messages))
-            self._in.flush()
-            while (line := self._out.readline(_MOST_BYTES)).endswith(b"\n"):
-                with suppress(ValueError, RecursionError):
-                    found = json.loads(line)
-                    if isinstance(found, dict):
-                        return found
-        except BrokenPipeError:
-            line = b""
-        finally:
-            timer.cancel()
-        if self._timed_out:
-            raise TimeoutError
-        raise ServerEnded("it wrote a line of more than 8 MiB") if line else self._ended()
-
-    def _stop(self) -> None:
-        self._timed_out = True
-        self._signal(signal.SIGKILL)
-
-    def _signal(self, number: signal.Signals) -> None:
-        """To the server and its children."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
-
-    def _ended(self) -> ServerEnded:
-        try:
-            how = f"it ended with exit code {self._process.wait(_GRACE_S)}"
-        except subprocess.TimeoutExpired:
-            how = "it closed its input or output"
-        self._errors.seek(max(0, os.fstat(self._errors.fileno()).st_size - _TAIL))
-        return ServerEnded(_why(how, self._errors.read().decode("utf-8", "replace")))
-
-    def close(self) -> None:
-        """Asks the server and its children to end, then kills them."""
-        if self._errors.closed:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            self._signal(number)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(_GRACE_S)
-        for file in (self._in, self._out, self._errors):
-            with suppress(BrokenPipeError):
-                file.close()
-
-
-def _why(how: object, printed: str) -> str:
-    """How a server ended, with the last line of what it said."""
-    how = how if isinstance(how, str) else "it ended"
-    last_line = plain_text(printed).strip().rpartition("\n")[2]
-    return cut_line(f"{how}: {last_line}" if last_line else how)
-
-
-_IN_SANDBOX, _ON_HOST = "mcp:", "mcp-host:"
-_START_TIMEOUT_S = 60.0
-_MOST_PAGES = 100
-
-
-def is_tool_server(entry: str) -> bool:
-    """Whether an entry of a list of tools stands for an MCP server."""
-    return entry.startswith((_IN_SANDBOX, _ON_HOST))
+    def is_whole(self, state: bool) -> bool:
+        """Whether the server was not called."""
+        return not state
 
 
 class ToolServer:
@@ -199,22 +79,20 @@ class ToolServer:
         entry: `mcp:COMMAND`, or `mcp-host:COMMAND` for a server on the host. No shell reads the command.
 
     Raises:
-        ConfigError: the entry has no command, or the extra `mcp` is not installed.
+        ConfigError: the entry has no command.
     """
 
     def __init__(self, entry: str) -> None:
         self.entry = entry
-        self._host = entry.startswith(_ON_HOST)
         try:
             self._argv = shlex.split(entry.partition(":")[2])
         except ValueError as error:
             raise ConfigError(f"tools: {entry!r} cannot be read: {error}") from None
         if not self._argv:
             raise ConfigError(f"tools: {entry!r} names no command")
-        if find_spec("mcp") is None:
-            raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe-debug[mcp]'")
-        self._link: McpLink | None = None
-        self._ids = itertools.count(1)
+        self._connection: Connection | None = None
+        self.was_called = False
+        """Whether this start of it was."""
 
     def start(self, workspace: Workspace) -> list[ServerTool]:
         """Starts the server anew; its tools.
@@ -224,27 +102,23 @@ class ToolServer:
         """
         self.close()
         try:
-            link = self._open(workspace)
-            listed = self._list(link)
+            tools = self._connect(workspace).ask(_list_tools, START_TIMEOUT_S)
         except (ServerEnded, TimeoutError, ToolFailure) as error:
             self.close()
-            why = str(error) or f"it gave no answer for {_START_TIMEOUT_S:g} s"
+            why = str(error) or f"it gave no answer for {START_TIMEOUT_S:g} s"
             raise ConfigError(f"tools: {self.entry!r} did not start: {why}") from None
-        if not listed:
+        if not tools:
             self.close()
             raise ConfigError(f"tools: {self.entry!r} has no tools")
-        return [ServerTool(self, tool) for tool in listed]
+        return [ServerTool(self, tool) for tool in tools]
 
     def call(self, name: str, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
-        """Has the server carry out a call. Raises ToolFailure for one that fails, and where the server does."""
-        from mcp import types
-
+        """Has the server carry out a call. Raises ToolFailure for one that fails, and if the server does."""
         timeout = workspace.task.limits.command_timeout_s
         try:
-            link = self._link or self._open(workspace)
-            params = {"name": name, "arguments": dict(arguments)}
-            answer = self._ask(link, "tools/call", params, timeout)
-            result = types.CallToolResult.model_validate(answer)
+            connection = self._connection or self._connect(workspace)
+            self.was_called = True
+            result = connection.ask(lambda session: session.call_tool(name, dict(arguments)), timeout)
         except ServerEnded as error:
             self.close()
             raise ToolFailure("server_ended", f"the tool's server failed: {error}; the next call restarts it") from None
@@ -252,8 +126,6 @@ class ToolServer:
             self.close()
             message = f"timed out after {timeout:g} s: the tool's server was ended; the next call restarts it"
             raise ToolFailure("timed_out", message) from None
-        except ValidationError:
-            raise ToolFailure("bad_answer", "the tool's server gave an invalid result") from None
         text = "\n".join(map(_text, result.content))
         if result.isError:
             raise ToolFailure("tool_error", text or "the tool failed")
@@ -261,109 +133,32 @@ class ToolServer:
 
     def close(self) -> None:
         """Ends the server. Idempotent."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        connection, self._connection, self.was_called = self._connection, None, False
+        if connection is not None:
+            connection.close()
 
-    def _open(self, workspace: Workspace) -> McpLink:
-        """Starts the server and shakes hands."""
-        link = HostLink(self._argv) if self._host else SandboxLink(workspace.sandbox, self._argv)
-        try:
-            self._shake_hands(link)
-        except BaseException:
-            link.close()
-            raise
-        self._link = link
-        return link
-
-    def _shake_hands(self, link: McpLink) -> None:
-        from mcp import types
-        from mcp.shared.version import SUPPORTED_PROTOCOL_VERSIONS
-
-        hello = types.InitializeRequestParams(
-            protocolVersion=types.LATEST_PROTOCOL_VERSION,
-            capabilities=types.ClientCapabilities(),
-            clientInfo=types.Implementation(name="gumshoe", version=__version__),
-        )
-        fields = hello.model_dump(mode="json", by_alias=True, exclude_none=True)
-        answer = self._ask(link, "initialize", fields, _START_TIMEOUT_S)
-        if answer.get("protocolVersion") not in SUPPORTED_PROTOCOL_VERSIONS:
-            raise ServerEnded("it does not support any known version of the protocol")
-        link.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _list(self, link: McpLink) -> Sequence[types.Tool]:
-        from mcp import types
-
-        tools: list[types.Tool] = []
-        params: dict[str, Any] = {}
-        for _ in range(_MOST_PAGES):
-            try:
-                page = types.ListToolsResult.model_validate(self._ask(link, "tools/list", params, _START_TIMEOUT_S))
-            except ValidationError:
-                raise ServerEnded("its list of tools cannot be read") from None
-            tools += page.tools
-            if page.nextCursor is None:
-                break
-            params = {"cursor": page.nextCursor}
-        return tools
-
-    def _ask(self, link: McpLink, method: str, params: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-        """The result of a request. Raises ToolFailure where the server refuses it, and as `Link.receive`."""
-        deadline = time.monotonic() + timeout
-        number = next(self._ids)
-        link.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-        while True:
-            message = link.receive(deadline - time.monotonic())
-            if "method" in message:
-                _answer(link, message)
-            elif message.get("id") == number:
-                break
-        error, result = message.get("error"), message.get("result")
-        if isinstance(error, dict):
-            raise ToolFailure("tool_error", str(error.get("message")))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        return result if isinstance(result, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    def _connect(self, workspace: Workspace) -> Connection:
+        on_host = self.entry.startswith("mcp-host:")
+        link = HostLink(self._argv) if on_host else SandboxLink(workspace.sandbox, self._argv)
+        self._connection = Connection(link)
+        return self._connection
 
 
-class ServerTool:
-    """One tool of a server, as the server names, describes and defines it."""
-
-    def __init__(self, server: ToolServer, tool: types.Tool) -> None:
-        self.name = tool.name
-        self.description = tool.description or ""
-        self.parameters: dict[str, JsonValue] = tool.inputSchema
-        self.decision = Decision.SEEK
-        self._server = server
-
-    def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
-        """Has the server carry out a call. Raises ToolFailure."""
-        return self._server.call(self.name, arguments, workspace)
-
-    def on_reset(self, workspace: Workspace) -> None:
-        """The server is new, too."""
-
-    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
-        """The server sees the files themselves."""
-
-    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
-        """Nothing to do."""
-
-    def close(self) -> None:
-        """The server is closed by the toolbox."""
-
-
-def _answer(link: McpLink, message: Mapping[str, Any]) -> None:
-    """Answers what a server asks of us, which offer nothing; notifications need no answer."""
-    if "id" not in message:
-        return
-    refusal = {"error": {"code": -32601, "message": "not offered"}}
-    answer = {"result": {}} if message["method"] == "ping" else refusal
-    link.send({"jsonrpc": "2.0", "id": message["id"], **answer})
+async def _list_tools(session: ClientSession) -> list[types.Tool]:
+    """All pages of the list."""
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
+        tools += page.tools
+        cursor = page.nextCursor
+        if cursor is None:
+            break
+    return tools
 
 
 def _text(block: types.ContentBlock) -> str:
     """A block of content as text; what is no text is named."""
-    from mcp import types
-
     if isinstance(block, types.TextContent):
         return block.text
     if isinstance(block, types.EmbeddedResource) and isinstance(block.resource, types.TextResourceContents):
@@ -371,3 +166,166 @@ def _text(block: types.ContentBlock) -> str:
     if isinstance(block, types.ResourceLink):
         return f"[resource {block.uri}]"
     return f"[{block.type}]"
+
+
+class ServerEnded(Exception):
+    """The server did not start, or runs no more; the message says why in one line."""
+
+
+class Connection:
+    """A running server, and the SDK's client of it.
+
+    Raises:
+        ServerEnded: the server does not start.
+        TimeoutError: it does not answer.
+        ToolFailure: it does not speak the protocol.
+        SandboxError: its sandbox broke.
+    """
+
+    def __init__(self, link: HostLink | SandboxLink) -> None:
+        self._link = link
+        self._running = ExitStack()
+        try:
+            self._portal = self._running.enter_context(start_blocking_portal())
+            try:
+                self._session = self._running.enter_context(self._portal.wrap_async_context_manager(self._open()))
+            except OSError as error:
+                raise ServerEnded(f"{error.filename}: {error.strerror}") from None
+            self.ask(lambda session: session.initialize(), START_TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncGenerator[ClientSession]:
+        us = types.Implementation(name="gumshoe", version=__version__)
+        async with self._link.connect() as streams, ClientSession(*streams, client_info=us) as session:
+            yield session
+
+    def ask(self, question: Callable[[ClientSession], Awaitable[T]], timeout: float) -> T:
+        """The server's answer. Raises as the class does, and ToolFailure if the server refuses."""
+        try:
+            return self._portal.call(self._answer, question, timeout)
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+            raise self._link.why_ended() from None
+        except McpError as error:
+            if error.error.code == types.CONNECTION_CLOSED:
+                raise self._link.why_ended() from None
+            raise ToolFailure("tool_error", error.error.message) from None
+
+    async def _answer(self, question: Callable[[ClientSession], Awaitable[T]], timeout: float) -> T:
+        with anyio.fail_after(timeout):
+            try:
+                return await question(self._session)
+            except (ValidationError, RuntimeError) as error:  # from the client, about what it was sent
+                message = cut_line(f"the tool's server gave an invalid answer: {error}")
+                raise ToolFailure("bad_answer", message) from None
+
+    def close(self) -> None:
+        """Ends the server. Idempotent."""
+        with suppress(ExceptionGroup):  # of a server that ended while it was written to
+            self._running.close()
+        self._link.close()
+
+
+class HostLink:
+    """A server on this machine, with the few variables of the environment that the SDK gives to servers."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._argv = argv
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - see `close`
+
+    def connect(self) -> AbstractAsyncContextManager[Streams]:
+        """Starts the server, and ends it with its children. Raises OSError."""
+        command, *args = self._argv
+        server = StdioServerParameters(command=command, args=args, env=PLAIN_OUTPUT, encoding_error_handler="replace")
+        return stdio_client(server, self._errors)
+
+    def why_ended(self) -> ServerEnded:
+        """What to raise when the server has broken off the connection."""
+        self._errors.seek(0)
+        return ServerEnded(_last_line("it closed the connection", self._errors.read()))
+
+    def close(self) -> None:
+        """Forgets what the server wrote to its standard error. Idempotent."""
+        self._errors.close()
+
+
+class SandboxLink:
+    """A server in a sandbox, started in the workspace. Raises SandboxError if the sandbox itself broke."""
+
+    def __init__(self, sandbox: Sandbox, argv: Sequence[str]) -> None:
+        carrier = [sandbox.python, *our_program(sandbox.support, "programs.mcp")]
+        self._session = sandbox.open_session([*carrier, *argv], env=PLAIN_OUTPUT)
+        self._printed = ""
+        self._failure: Exception | None = None
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncGenerator[Streams]:
+        """Streams that lead to the server, by the control channel of the session."""
+        to_client, incoming = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        outgoing, from_client = anyio.create_memory_object_stream[SessionMessage]()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._carry, from_client, to_client)
+            yield incoming, outgoing
+            tasks.cancel_scope.cancel()
+
+    async def _carry(
+        self,
+        from_client: MemoryObjectReceiveStream[SessionMessage],
+        to_client: MemoryObjectSendStream[SessionMessage | Exception],
+    ) -> None:
+        """Carries messages back and forth: after each request of the client, all that comes before its response."""
+        unsent: list[JsonValue] = []
+        async with from_client, to_client:
+            async for message in from_client:
+                unsent.append(_as_json(message))
+                request = message.message.root
+                while isinstance(request, types.JSONRPCRequest):
+                    found = await self._exchange(unsent)
+                    unsent = []
+                    if found is None:
+                        return
+                    try:
+                        answer = types.JSONRPCMessage.model_validate(found)
+                    except ValidationError as error:
+                        await to_client.send(error)
+                        continue
+                    await to_client.send(SessionMessage(answer))
+                    if isinstance(answer.root, types.JSONRPCRequest):  # The client answers it at once.
+                        unsent = [_as_json(await from_client.receive())]
+                    elif isinstance(answer.root, (types.JSONRPCResponse, types.JSONRPCError)):
+                        break  # It is to the only request under way.
+
+    async def _exchange(self, messages: list[JsonValue]) -> object:
+        """Writes messages to the server, and returns its next one; None if there is none."""
+        try:
+            reply = await to_thread.run_sync(self._session.request, {"messages": messages}, _POLL_S)
+            self._printed += reply.output
+            while reply.timed_out:  # The sandbox does nothing else while it is asked, not even end the session.
+                reply = await to_thread.run_sync(self._session.wait_message, _POLL_S)
+                self._printed = (self._printed + reply.output)[-_TAIL:]
+        except SandboxError as error:
+            self._failure = error
+            return None
+        answer = reply.message or {}
+        self._failure = ServerEnded(_last_line(str(answer.get("ended", "it ended")), self._printed))
+        return answer.get("message")
+
+    def why_ended(self) -> Exception:
+        """What to raise when there are no more messages."""
+        return self._failure or ServerEnded("it ended")
+
+    def close(self) -> None:
+        """Ends all that runs in the session. Idempotent."""
+        self._session.close()
+
+
+def _as_json(message: SessionMessage) -> JsonValue:
+    return message.message.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _last_line(how: str, printed: str) -> str:
+    """How a server ended, with the last line of what it said."""
+    last_line = plain_text(printed).strip().rpartition("\n")[2]
+    return cut_line(f"{how}: {last_line}" if last_line else how)

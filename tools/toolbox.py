@@ -6,15 +6,18 @@ import difflib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from gumshoe.errors import ConfigError, ToolFailure
 from gumshoe.plugins import TOOLS, announced, load_named
-from gumshoe.protocols import Tool, Workspace
+from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
 from gumshoe.text import clean, clean_json, cut
 from gumshoe.tools.base import TEXT_LIMIT, BaseTool, FunctionTool
-from gumshoe.tools.mcp import ToolServer, is_tool_server
+
+if TYPE_CHECKING:
+    from gumshoe.tools.mcp import ToolServer
 
 __all__ = [
     "BUILTIN",
@@ -46,6 +49,8 @@ BUILTIN: dict[str, str] = {
 }
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
 """Those of an agent that debugs, unless others are named."""
+SERVERS = ("mcp:", "mcp-host:")
+"""How the names of MCP servers begin, which stand for all of their tools."""
 
 
 class Toolbox:
@@ -54,24 +59,18 @@ class Toolbox:
     Args:
         tools: with distinct names.
         servers: MCP servers, whose tools are there from the first episode on.
-        text_limit: characters an observation's text may have.
 
     Raises:
         ConfigError: two tools have the same name.
     """
 
-    def __init__(
-        self, tools: Sequence[Tool], servers: Sequence[ToolServer] = (), *, text_limit: int = TEXT_LIMIT
-    ) -> None:
+    def __init__(self, tools: Sequence[BaseTool], servers: Sequence[ToolServer] = ()) -> None:
         self._own = tuple(tools)
         self._servers = tuple(servers)
         self.tools = _by_name(tools)
-        self.text_limit = text_limit
-        self.others_used = False
-        """Whether a tool without snapshots was called: who brings one of another kind has not said what it keeps."""
         self.history: list[Observation] = []
-        for tool in self._base_tools():
-            tool.attach(self)
+        for tool in tools:
+            tool.events = self
 
     @property
     def schemas(self) -> tuple[ToolSchema, ...]:
@@ -81,11 +80,6 @@ class Toolbox:
             for tool in self.tools.values()
         )
 
-    @property
-    def instructions(self) -> str:
-        """What the tools want a prompt to say, one paragraph a tool."""
-        return "\n".join(tool.instructions for tool in self._base_tools() if tool.instructions)
-
     def dispatch(self, call: ToolCall, workspace: Workspace) -> Observation:
         """Runs one call. A ToolFailure becomes an observation; every other exception is passed on.
 
@@ -94,9 +88,7 @@ class Toolbox:
         started = time.perf_counter()
         edits_before = len(workspace.edits)
         try:
-            tool = self._find(call)
-            self.others_used |= not isinstance(tool, BaseTool)
-            observation = tool.call(call.arguments, workspace)
+            observation = self._find(call).call(call.arguments, workspace)
         except ToolFailure as failure:
             observation = _failed(call.name, failure)
         except KeyboardInterrupt:
@@ -108,7 +100,7 @@ class Toolbox:
         self.history.append(finished)
         return finished
 
-    def _find(self, call: ToolCall) -> Tool:
+    def _find(self, call: ToolCall) -> BaseTool:
         if call.parse_error is not None:
             raise ToolFailure("unreadable_call", f"the call could not be read: {call.parse_error}")
         tool = self.tools.get(call.name)
@@ -120,7 +112,7 @@ class Toolbox:
         return tool
 
     def _finish(self, observation: Observation, duration_s: float) -> Observation:
-        text, truncated = cut(clean(observation.text), self.text_limit)
+        text, truncated = cut(clean(observation.text), TEXT_LIMIT)
         data = {key: clean_json(value) for key, value in observation.data.items()}
         truncated = truncated or observation.truncated
         changes = {"text": text, "data": data, "truncated": truncated, "duration_s": duration_s}
@@ -128,7 +120,7 @@ class Toolbox:
 
     def marks(self, path: str) -> frozenset[int]:
         """Lines of a file that some tool has marked."""
-        return frozenset[int]().union(*(tool.marks(path) for tool in self._base_tools()))
+        return frozenset[int]().union(*(tool.marks(path) for tool in self.tools.values()))
 
     def on_reset(self, workspace: Workspace) -> None:
         """Tells every tool that a new episode begins, and starts the servers anew.
@@ -136,7 +128,6 @@ class Toolbox:
         Raises:
             ConfigError: a server does not start, or has a tool whose name is taken.
         """
-        self.others_used = False
         self.tools = {tool.name: tool for tool in self._own}
         self.history = []
         for server in self._servers:
@@ -161,35 +152,21 @@ class Toolbox:
 
     def snapshot(self, workspace: Workspace) -> dict[str, object]:
         """What the tools hold now, by name, for `restore`."""
-        return {tool.name: tool.snapshot(workspace) for tool in self._base_tools()}
+        return {tool.name: tool.snapshot(workspace) for tool in self.tools.values()}
 
     def restore(self, states: Mapping[str, object], workspace: Workspace) -> None:
         """Makes the tools what they were at a snapshot of this episode, whose files are there again."""
-        for tool in self._base_tools():
-            if tool.name in states:
-                tool.restore(states[tool.name], workspace)
+        for name, state in states.items():
+            self.tools[name].restore(state, workspace)
 
     def is_whole(self, states: Mapping[str, object]) -> bool:
         """Whether `restore` brings back from this snapshot all that the tools held. No tool was called since."""
-        known = {tool.name: tool for tool in self._base_tools()}
-        return not self.others_used and all(known[name].is_whole(state) for name, state in states.items())
-
-    def restart_others(self, workspace: Workspace) -> None:
-        """Begins anew with the tools that have no snapshots, and with the servers. Raises as `on_reset`."""
-        self.others_used = False
-        for server in self._servers:
-            server.start(workspace)
-        for tool in self.tools.values():
-            if not isinstance(tool, BaseTool):
-                tool.on_reset(workspace)
+        return all(self.tools[name].is_whole(state) for name, state in states.items())
 
     def close(self) -> None:
         """Closes every tool and server. Idempotent."""
         for each in (*self.tools.values(), *self._servers):
             each.close()
-
-    def _base_tools(self) -> list[BaseTool]:
-        return [tool for tool in self.tools.values() if isinstance(tool, BaseTool)]
 
 
 def _failed(name: str, failure: ToolFailure) -> Observation:
@@ -220,7 +197,7 @@ def tool_names() -> list[str]:
     return list({**BUILTIN, **announced(TOOLS)})
 
 
-def make_tools(names: Iterable[str]) -> list[Tool]:
+def make_tools(names: Iterable[str]) -> list[BaseTool]:
     """New tools, one for each name, in order.
 
     Args:
@@ -233,21 +210,35 @@ def make_tools(names: Iterable[str]) -> list[Tool]:
     return list(_by_name(_make(name) for name in names).values())
 
 
-def make_toolbox(tools: Iterable[Tool | str]) -> Toolbox:
+def make_toolbox(tools: Iterable[BaseTool | str]) -> Toolbox:
     """A toolbox of tools by name, tools as they are, in the order given, then those of servers.
 
     Raises:
         ConfigError: as `make_tools`; or an entry names no command of a server.
     """
-    entries = list(tools)
-    servers = [ToolServer(entry) for entry in entries if isinstance(entry, str) and is_tool_server(entry)]
-    others = [entry for entry in entries if not (isinstance(entry, str) and is_tool_server(entry))]
-    return Toolbox([_make(entry) if isinstance(entry, str) else entry for entry in others], servers)
+    found: list[BaseTool] = []
+    servers: list[ToolServer] = []
+    for entry in tools:
+        if not isinstance(entry, str):
+            found.append(entry)
+        elif entry.startswith(SERVERS):
+            servers.append(_make_server(entry))
+        else:
+            found.append(_make(entry))
+    return Toolbox(found, servers)
 
 
-def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
+def _make_server(entry: str) -> ToolServer:
+    if find_spec("mcp") is None:
+        raise ConfigError(f"tools: {entry!r} needs another package: pip install 'gumshoe-debug[mcp]'")
+    from gumshoe.tools.mcp import ToolServer
+
+    return ToolServer(entry)
+
+
+def _by_name(tools: Iterable[BaseTool]) -> dict[str, BaseTool]:
     """The tools by name. Raises ConfigError if two have the same one."""
-    found: dict[str, Tool] = {}
+    found: dict[str, BaseTool] = {}
     for tool in tools:
         if tool.name in found:
             raise ConfigError(f"tool {tool.name!r} is listed twice: list each tool once")
@@ -255,21 +246,16 @@ def _by_name(tools: Iterable[Tool]) -> dict[str, Tool]:
     return found
 
 
-def _make(name: str) -> Tool:
-    if is_tool_server(name):
+def _make(name: str) -> BaseTool:
+    if name.startswith(SERVERS):
         raise ConfigError(f"{name!r} cannot be used here: the tools of a server are known only in an episode")
     # Looking through all installed packages takes a tenth of a second.
     known = BUILTIN if name in BUILTIN else {**announced(TOOLS), **BUILTIN}
     found = load_named(name, "tool", known)
     if isinstance(found, FunctionTool):
         found = found.copy()
-    if not _is_tool(found):
+    if not isinstance(found, BaseTool):
         raise ConfigError(
             f"{name!r} is not a tool: decorate a typed function with @gumshoe.tools.tool, or give a class"
         )
     return found
-
-
-def _is_tool(found: Any) -> bool:
-    wanted = ("name", "description", "parameters", "decision", "call", "on_reset", "on_edit", "on_eval", "close")
-    return all(hasattr(found, attribute) for attribute in wanted)

@@ -167,7 +167,7 @@ class Episode:
         self._started = time.monotonic()
         self._outer.reset(seed=self.spec.seed % 2**32, options=options)
         self._info = self.environment.describe()
-        self.messages += self.agent.opening(self.task, self._info.schemas, self._info.instructions)
+        self.messages += self.agent.opening(self.task, self._info.schemas)
 
     def next_request(self) -> Request | None:
         """What the policy is asked next; None once the episode is over. The first one starts the environment.

@@ -95,16 +95,16 @@ class Agent:
 
         return with_reproduce(self.tools) if regime == "issue" and self.reproduces else self.tools
 
-    def system_prompt(self, schemas: Sequence[ToolSchema], instructions: str, regime: Regime = "debug") -> str:
+    def system_prompt(self, schemas: Sequence[ToolSchema], regime: Regime = "debug") -> str:
         """The system message: the same for every task of a regime, so that servers can keep it cached."""
         tools = [schema.name for schema in schemas]
         template = self.issue_template if regime == "issue" else self.template
-        return render(template, kind=self.kind, tools=tools, instructions=instructions, regime=regime)
+        return render(template, kind=self.kind, tools=tools, regime=regime)
 
-    def opening(self, task: Task, schemas: Sequence[ToolSchema], instructions: str) -> tuple[Message, Message]:
+    def opening(self, task: Task, schemas: Sequence[ToolSchema]) -> tuple[Message, Message]:
         """The system message and the user message that every episode begins with."""
         return (
-            Message(role="system", content=self.system_prompt(schemas, instructions, task.regime)),
+            Message(role="system", content=self.system_prompt(schemas, task.regime)),
             Message(role="user", content=task.problem_statement.strip()),
         )
 

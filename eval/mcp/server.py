@@ -29,10 +29,8 @@ from gumshoe.collect.packs import pack_text
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.errors import GumshoeError
 from gumshoe.eval.mcp.tool_session import McpConfig, Repository, ToolSession
-from gumshoe.protocols import Tool
 from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
-from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import read_signature
 
 __all__ = ["INVESTIGATE", "PATH", "http_app", "make_server", "run_stdio"]
@@ -108,17 +106,13 @@ async def _in_thread(work: Callable[[Control], T]) -> T:
         control.abort()
 
 
-def _changes_files(tool: Tool) -> bool:
-    return tool.decision is Decision.EDIT or (isinstance(tool, BaseTool) and tool.changes_files)
-
-
 def _tools(config: McpConfig) -> list[types.Tool]:
     made = [
         types.Tool(
             name=tool.name,
             description=tool.description,
             inputSchema=tool.parameters,
-            annotations=types.ToolAnnotations(readOnlyHint=not _changes_files(tool), openWorldHint=False),
+            annotations=types.ToolAnnotations(readOnlyHint=tool.decision is not Decision.EDIT and not tool.changes_files, openWorldHint=False),
         )
         for tool in make_tools(config.tools)
     ]

@@ -36,7 +36,6 @@ __all__ = [
     "SandboxKind",
     "Scorer",
     "Session",
-    "Tool",
     "Workspace",
 ]
 
@@ -282,35 +281,6 @@ class Workspace(Protocol):
         """Everything that changed since the episode began, as a unified diff in git's format, without read-only
         and ignored paths.
         """
-        ...
-
-
-class Tool(Protocol):
-    """Something an agent can do. One file per tool."""
-
-    name: str
-    description: str
-    parameters: dict[str, JsonValue]
-    decision: Decision
-
-    def call(self, arguments: Mapping[str, JsonValue], workspace: Workspace) -> Observation:
-        """Carries out a call. Raises ToolFailure for what the agent got wrong."""
-        ...
-
-    def on_reset(self, workspace: Workspace) -> None:
-        """Called when an episode begins."""
-        ...
-
-    def on_edit(self, edit: Edit, workspace: Workspace) -> None:
-        """Called when a file was changed, by whatever tool."""
-        ...
-
-    def on_eval(self, run: TestRun, workspace: Workspace) -> None:
-        """Called when the tests were run, by whatever tool."""
-        ...
-
-    def close(self) -> None:
-        """Called when the episode ends. Idempotent."""
         ...
 
 

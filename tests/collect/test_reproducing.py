@@ -125,7 +125,7 @@ def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task
 
 def prompt_of(agent: Agent, task: Task) -> str:
     toolbox = Toolbox(make_tools(agent.tools_in(task.regime)))
-    return agent.opening(task, toolbox.schemas, toolbox.instructions)[0].content
+    return agent.opening(task, toolbox.schemas)[0].content
 
 
 def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) -> None:

@@ -6,9 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gumshoe.records import ToolCall
-from gumshoe.tools.files import View
-from gumshoe.tools.toolbox import Toolbox
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -55,13 +52,6 @@ def test_a_view_of_long_lines_ends_where_the_text_would_be_cut(open_bench: Open,
         seen += data["lines"]
         assert len(seen) == data["end"]
     assert seen == lines
-
-
-def test_a_view_shows_a_line_however_small_the_text_may_be(open_bench: Open, project: Path) -> None:
-    toolbox = Toolbox([View()], text_limit=20)
-    call = ToolCall(id="call", name="view", arguments={"path": "cart.py", "start": 14})
-    data: Any = toolbox.dispatch(call, open_bench().workspace).data
-    assert (data["start"], data["end"], len(data["lines"])) == (14, 14, 1)
 
 
 def test_listdir_is_a_tree_to_a_depth(open_bench: Open, project: Path) -> None:

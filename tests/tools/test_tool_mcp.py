@@ -244,7 +244,7 @@ def test_an_entry_without_a_command_is_refused_at_once(open_env: Open, entry: st
 
 
 def test_a_missing_package_is_named_with_its_extra():
-    code = "import sys; sys.modules['mcp'] = None; from gumshoe.tools.mcp import ToolServer; ToolServer('mcp:x')"
+    code = "import sys; sys.modules['mcp'] = None; from gumshoe.tools.toolbox import *; make_toolbox(['mcp:x'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False)
     assert done.stderr.endswith("ConfigError: tools: 'mcp:x' needs another package: pip install 'gumshoe-debug[mcp]'\n")
 

@@ -280,7 +280,7 @@ def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:
     """The system prompt and the tools of the seeker agent."""
     agent = make_agent(AgentConfig(kind="seeker"))
     toolbox = Toolbox(make_tools(agent.tools_in(regime)))
-    return agent.system_prompt(toolbox.schemas, toolbox.instructions, regime), toolbox.schemas
+    return agent.system_prompt(toolbox.schemas, regime), toolbox.schemas
 
 
 def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
