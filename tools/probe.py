@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BeforeValidator
 
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome, WhatIfProbe
+from gumshoe.records import Check, Observation, Probe, StopProbe, TestOutcome
 from gumshoe.text import cut_line
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
-from gumshoe.tools.evidence.checks import ProbeReading, describe_place, is_then, run_probes
+from gumshoe.tools.evidence.checks import ProbeReading, describe_place, is_at_time, run_probes
 
 __all__ = ["MOST_AT_ONCE", "ProbeTool"]
 
@@ -23,43 +23,16 @@ _VALUE = 120
 _KEPT = 40
 
 
-class _Argument(BaseModel):
-    """A probe as a model writes it, or copies it from a report. Without a value or an effect it is a question."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    kind: Literal["stop", "whatif"] | None = None
-    event: Literal["line", "return", "failure"] = "line"
-    path: str = Field(min_length=1)
-    line: int = Field(ge=1, lt=1 << 31)
-    time: int | None = Field(default=None, ge=1, lt=1 << 31)
-    test: str | None = None
-    up: int = Field(default=0, ge=0, lt=1 << 31)
-    expression: str = ""
-    value: str | None = None
-    do: str | None = None
-    when: str | None = None
-    effect: str = ""
-
-    def to_record(self) -> Probe:
-        if self.do is not None:
-            return WhatIfProbe(
-                path=self.path, line=self.line, do=self.do, time=self.time, when=self.when, effect=self.effect
-            )
-        return StopProbe(
-            event=self.event,
-            path=self.path,
-            line=self.line,
-            time=self.time,
-            test=self.test,
-            up=self.up,
-            expression=self.expression,
-            value=self.value or "",
-        )
+def _typed(probe: object) -> object:
+    """A probe as a model writes it, or copies it from a report, with the kind that its fields tell and without nulls."""
+    if not isinstance(probe, Mapping):
+        return probe
+    given = {name: value for name, value in cast("Mapping[str, object]", probe).items() if value is not None}
+    return {"kind": "whatif", "effect": "", **given} if "do" in given else {"kind": "stop", **given}
 
 
 _Probes = Annotated[
-    list[_Argument],
+    list[Annotated[Probe, BeforeValidator(_typed)]],
     list_schema({"path": str, "line": int, "expression": str}, optional={"time": int, "test": str, "value": str}),
 ]
 
@@ -80,14 +53,13 @@ class ProbeTool(BaseTool):
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_AT_ONCE} probes, not {len(probes)}")
         for probe in probes:
             workspace.read_text(probe.path)
-        records = [probe.to_record() for probe in probes]
-        probed = run_probes(workspace, records)
-        asked = [probe.value is None and probe.do is None and bool(probe.expression) for probe in probes]
+        probed = run_probes(workspace, probes)
+        asked = [bool(getattr(probe, "expression", "")) and "value" not in probe.model_fields_set for probe in probes]
         lines = [
-            f"{number} {describe_place(record)}: "
-            + (_values(record, looks, probed.outcomes) if question else _marked(check))
-            for number, (record, question, looks, check) in enumerate(
-                zip(records, asked, probed.looks, probed.checks, strict=True), start=1
+            f"{number} {describe_place(probe)}: "
+            + (_values(probe, readings, probed.outcomes) if question else _marked(check))
+            for number, (probe, question, readings, check) in enumerate(
+                zip(probes, asked, probed.readings, probed.checks, strict=True), start=1
             )
         ]
         checks = [
@@ -95,19 +67,19 @@ class ProbeTool(BaseTool):
             for question, check in zip(asked, probed.checks, strict=True)
         ]
         data = {
-            "probes": [record.model_dump(mode="json") for record in records],
+            "probes": [probe.model_dump(mode="json") for probe in probes],
             "checks": checks,
-            "looks": [[look.model_dump(mode="json") for look in looks[:_KEPT]] for looks in probed.looks],
+            "looks": [[reading.model_dump(mode="json") for reading in readings[:_KEPT]] for readings in probed.readings],
         }
         return self.observe("\n".join(lines), data)
 
 
-def _values(probe: Probe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]) -> str:
+def _values(probe: Probe, readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]) -> str:
     """What the expression is, by test: failing ones first, each value of a test once."""
     assert isinstance(probe, StopProbe)
-    about = [each for each in looks if each.problem is None and is_then(probe, each)]
+    about = [each for each in readings if each.problem is None and is_at_time(probe, each)]
     if not about:
-        problem = next((each.problem for each in looks if each.problem), None)
+        problem = next((each.problem for each in readings if each.problem), None)
         return problem or "no test stops there"
     ordered = sorted(about, key=lambda each: _passes(each, outcomes))
     texts = dict.fromkeys(

@@ -29,14 +29,14 @@ __all__ = [
     "check_findings",
     "check_probes",
     "describe_place",
-    "is_then",
-    "read_looks",
+    "is_at_time",
+    "read_readings",
     "run_probes",
 ]
 
 MOST_PROBES = 200
 """Probes of one run that stop the program."""
-MOST_LOOKS = 20_000
+MOST_READINGS = 20_000
 _NO_PROBE = "it has no probe"
 _OTHER_PROBE = "its probe looks for something else than its quote says"
 _LOST = "too deep a recursion, or the program itself, ended the tracing of the test"
@@ -67,7 +67,7 @@ class Probed:
 
     outcomes: Mapping[str, TestOutcome]
     checks: list[Check] = field(default_factory=list[Check])
-    looks: list[list[ProbeReading]] = field(default_factory=list[list[ProbeReading]])
+    readings: list[list[ProbeReading]] = field(default_factory=list[list[ProbeReading]])
 
 
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -114,7 +114,7 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
     changes = [probe for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
     runs = run_forked(workspace, changes, stops)
-    results, numbers, looks = iter(runs.changes), iter(range(len(stops))), read_looks(runs.seen)
+    results, numbers, readings = iter(runs.changes), iter(range(len(stops))), read_readings(runs.seen)
     probed = Probed(runs.outcomes)
     for probe in probes:
         seen: list[ProbeReading] = []
@@ -125,26 +125,26 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
             check = _unchecked("too many probes") if result is None else _judge_change(probe, result)
         else:
             number = next(numbers, None)
-            found = [look for look in looks if look.probe == number]
-            seen = [look for look in found if not look.lost]
+            found = [reading for reading in readings if reading.probe == number]
+            seen = [reading for reading in found if not reading.lost]
             over = runs.exit_code is not None
             check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
-            if check.status == "contradicted" and any(look.lost and probe.test in (None, look.test) for look in found):
+            if check.status == "contradicted" and any(reading.lost and probe.test in (None, reading.test) for reading in found):
                 check = _unchecked(_LOST)
         probed.checks.append(check)
-        probed.looks.append(seen)
+        probed.readings.append(seen)
     return probed
 
 
-def read_looks(data: bytes) -> list[ProbeReading]:
+def read_readings(data: bytes) -> list[ProbeReading]:
     """What the probes wrote; lines that are none of it are passed over, and so is what is too much."""
-    looks: list[ProbeReading] = []
-    for line in data.splitlines()[:MOST_LOOKS]:
+    readings: list[ProbeReading] = []
+    for line in data.splitlines()[:MOST_READINGS]:
         try:
-            looks.append(ProbeReading.model_validate_json(line))
+            readings.append(ProbeReading.model_validate_json(line))
         except ValidationError:
             continue
-    return looks
+    return readings
 
 
 def _judge_change(probe: WhatIfProbe, result: ChangeResult) -> Check:
@@ -163,24 +163,24 @@ def _begins(text: str, words: str) -> bool:
 
 
 def _judge_stop(
-    probe: StopProbe, looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], over: bool
+    probe: StopProbe, readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], over: bool
 ) -> Check:
-    problem = next((look.problem for look in looks if look.problem is not None), None)
+    problem = next((reading.problem for reading in readings if reading.problem is not None), None)
     if problem is not None:
         return Check(status="contradicted", note=cut_line(problem, _NOTE))
     if probe.test and probe.test not in outcomes:
         return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
     if probe.expression == EXCEPTION:
-        looks = [*looks, *_messages(probe, outcomes)]
-    there = [look for look in looks if look.event == probe.event and is_then(probe, look)]
-    holds = [look for look in there if _matches(probe, look)]
+        readings = [*readings, *_messages(probe, outcomes)]
+    there = [reading for reading in readings if reading.event == probe.event and is_at_time(probe, reading)]
+    holds = [reading for reading in there if _matches(probe, reading)]
     if not holds:
         return _contradicted(probe, there, over)
-    return _judge_telling(probe, holds, looks, outcomes)
+    return _judge_telling(probe, holds, readings, outcomes)
 
 
 def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
-    """What the test runner says of the failures at the probe's place, as looks."""
+    """What the test runner says of the failures at the probe's place, as readings."""
     for test, outcome in outcomes.items():
         if outcome.failed and _fails_there(probe, outcome):
             yield ProbeReading(probe=0, event="failure", test=test, values=[outcome.message[:10_000]])
@@ -199,20 +199,20 @@ def _fails_there(probe: StopProbe, outcome: TestOutcome) -> bool:
     return not lines or str(probe.line) in lines
 
 
-def is_then(probe: StopProbe, look: ProbeReading) -> bool:
-    """Whether a look was taken in the test, and at the time in it, that a probe is about."""
-    return probe.test in (None, look.test or "") and probe.time in (None, look.time)
+def is_at_time(probe: StopProbe, reading: ProbeReading) -> bool:
+    """Whether a reading was taken in the test, and at the time in it, that a probe is about."""
+    return probe.test in (None, reading.test or "") and probe.time in (None, reading.time)
 
 
-def _matches(probe: StopProbe, look: ProbeReading) -> bool:
-    if look.error is not None:
+def _matches(probe: StopProbe, reading: ProbeReading) -> bool:
+    if reading.error is not None:
         return False
     if not probe.expression or (probe.expression == EXCEPTION and not probe.value):
         return True
     wanted = _comparable(probe.value)
     if probe.expression == EXCEPTION:
-        return any(_holds(_comparable(value), wanted) for value in look.values)
-    return any(_comparable(value) == wanted for value in look.values)
+        return any(_holds(_comparable(value), wanted) for value in reading.values)
+    return any(_comparable(value) == wanted for value in reading.values)
 
 
 def _holds(text: str, words: str) -> bool:
@@ -235,19 +235,19 @@ def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -
 
 
 def _judge_telling(
-    probe: StopProbe, holds: Sequence[ProbeReading], looks: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
+    probe: StopProbe, holds: Sequence[ProbeReading], readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
 ) -> Check:
     passed = {test for test, outcome in outcomes.items() if not outcome.failed}
-    if outcomes and all(look.test is None for look in holds):
+    if outcomes and all(reading.test is None for reading in holds):
         return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
-    if all(look.test in passed for look in holds):
+    if all(reading.test in passed for reading in holds):
         return Check(status="confirmed", telling=False, note="only a passing test stops there")
     # Not the first one that ran: a project may run its tests in a random order.
     same = min(
         (
-            look.test
-            for look in looks
-            if look.test in passed and look.event in (probe.event, "line") and _matches(probe, look)
+            reading.test
+            for reading in readings
+            if reading.test in passed and reading.event in (probe.event, "line") and _matches(probe, reading)
         ),
         default=None,
     )

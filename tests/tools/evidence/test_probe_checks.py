@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.records import Check, StopProbe
-from gumshoe.tools.evidence.checks import check_probes, read_looks
+from gumshoe.tools.evidence.checks import check_probes, read_readings
 from support.tools.tool_bench import Bench, fact
 
 Open = Callable[..., Bench]
@@ -135,4 +135,4 @@ def test_evaluating_changes_nothing_and_ends(open_bench: Open, shop: Path) -> No
 def test_what_a_program_writes_in_the_place_of_probes_is_passed_over() -> None:
     good = b'{"probe": 0, "event": "line", "test": "t", "time": 1, "values": ["1"]}'
     lines = [b"\xff", b"{}", b"[" * 10**5, b'{"probe": -1}', b'{"probe": 0, "values": [1]}', good]
-    assert [look.values for look in read_looks(b"\n".join(lines))] == [["1"]]
+    assert [look.values for look in read_readings(b"\n".join(lines))] == [["1"]]
