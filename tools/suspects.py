@@ -7,29 +7,24 @@ most suspicious by a single formula of spectrum-based fault localization.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Observation, TestRun
+from gumshoe.records import Observation
 from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.ranking.ranker import probabilities
-from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
-from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank, read_sources
+from gumshoe.tools.ranking.ranker import rank_by_signals
+from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank
 
-__all__ = ["Suspects", "describe_suspect", "rank_by_signals", "shown_suspects"]
+__all__ = ["Suspects", "describe_suspect", "shown_suspects"]
 
 RANKER = "ranker"
 _SHOWN = 8
 _REASONS = 2
-_SEARCHED = 300
-"""The most names that definitions are looked for of, and the most definitions."""
 REASONS = {
     "refused": "refused the call",
     "innermost": "the traceback ends here",
@@ -65,39 +60,6 @@ class Suspects(BaseTool):
             ranked, order = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula]), "most suspicious"
         data = {**_as_data(spectrum, ranked), "formula": formula}
         return self.observe(_describe(spectrum, ranked, order), data, truncated=len(ranked) > _SHOWN)
-
-
-def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> list[Suspect]:
-    """The functions that failing tests run or mention, likeliest first.
-
-    Args:
-        workspace: where the sources are.
-        ran: the run that was followed, with the outcomes of its tests as far as they are known.
-        spectrum: what ran in it.
-    """
-    failing = [outcome for outcome in ran.outcomes if outcome.failed]
-    failures = Failures(failing, read_sources(workspace, (outcome.id.partition("::")[0] for outcome in failing)))
-    paths = (*spectrum.lines, *_files_defining(workspace, failures.mentioned))
-    functions = candidates(read_sources(workspace, paths), spectrum)
-    found = [one for one in functions if one.lines or is_mentioned(one, failures)]
-    signals = signals_of(found, spectrum, failures)
-    suspects = [
-        one.as_suspect(spectrum, probability, asdict(known))
-        for one, known, probability in zip(found, signals, probabilities(signals), strict=True)
-    ]
-    return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
-
-
-def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
-    """The files of the project, tests left out, that define one of the names: a call that is refused enters none."""
-    wanted = "|".join(sorted(names, key=len)[-_SEARCHED:])
-    if not wanted:
-        return []
-    try:
-        found, _ = workspace.grep(rf"^\s*(?:async\s+def|def|class)\s+(?:{wanted})\b", limit=_SEARCHED)
-    except ToolFailure:
-        return []
-    return [match.path for match in found if match.path.endswith(".py") and not holds_tests(match.path)]
 
 
 def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonValue]:

@@ -33,10 +33,10 @@ from gumshoe.eval.score.ranking import acc_at, edited_functions
 from gumshoe.eval.score.stats import mcnemar
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
+from gumshoe.tools.ranking.ranker import rank_by_signals
 from gumshoe.tools.ranking.signals import Signals
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.tracebacks import own_frames
-from gumshoe.tools.suspects import rank_by_signals
 
 NAMES = tuple(Signals.__dataclass_fields__)
 FOLDS = 5

@@ -1,4 +1,4 @@
-"""How likely each function is to hold the bug, by its signals: a model fitted on bugs that people made and repaired.
+"""Ranks functions by how likely each is to hold the bug, by its signals: a model fitted on bugs that people made.
 
 It is a conditional logit model (D. McFadden, 1974: the culprit is one of the candidates), so a candidate's signals
 count relative to those of the others. `python -m benchmarks.results.ranker fit` fits it and writes `ranker.json`, which
@@ -9,14 +9,56 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gumshoe.tools.ranking.signals import Signals
+from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.errors import ToolFailure
+from gumshoe.protocols import Workspace
+from gumshoe.records import TestRun
+from gumshoe.tools.ranking.signals import Failures, Signals, candidates, is_mentioned, signals_of
+from gumshoe.tools.ranking.spectrum import Spectrum, Suspect, read_sources
 
-__all__ = ["probabilities"]
+__all__ = ["rank_by_signals"]
+
+_SEARCHED = 300
+"""The most names that definitions are looked for of, and the most definitions."""
+
+
+def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> list[Suspect]:
+    """The functions that failing tests run or mention, likeliest first.
+
+    Args:
+        workspace: where the sources are.
+        ran: the run that was followed, with the outcomes of its tests as far as they are known.
+        spectrum: what ran in it.
+    """
+    failing = [outcome for outcome in ran.outcomes if outcome.failed]
+    failures = Failures(failing, read_sources(workspace, (outcome.id.partition("::")[0] for outcome in failing)))
+    paths = (*spectrum.lines, *_files_defining(workspace, failures.mentioned))
+    functions = candidates(read_sources(workspace, paths), spectrum)
+    found = [function for function in functions if function.lines or is_mentioned(function, failures)]
+    signals = signals_of(found, spectrum, failures)
+    suspects = [
+        function.as_suspect(spectrum, probability, asdict(known))
+        for function, known, probability in zip(found, signals, _probabilities(signals), strict=True)
+    ]
+    return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
+
+
+def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
+    """The files of the project, tests left out, that define one of the names: a call that is refused enters none."""
+    wanted = "|".join(sorted(names, key=len)[-_SEARCHED:])
+    if not wanted:
+        return []
+    try:
+        found, _ = workspace.grep(rf"^\s*(?:async\s+def|def|class)\s+(?:{wanted})\b", limit=_SEARCHED)
+    except ToolFailure:
+        return []
+    return [match.path for match in found if match.path.endswith(".py") and not holds_tests(match.path)]
 
 
 @cache
@@ -26,15 +68,15 @@ def _model() -> dict[str, Any]:
     return model
 
 
-def probabilities(found: Sequence[Signals]) -> list[float]:
+def _probabilities(found: Sequence[Signals]) -> list[float]:
     """The probability of each candidate. What they leave of 1 is that the bug is in none of them."""
     model = _model()
-    utilities = [_utility(one, model["signals"]) for one in found]
+    utilities = [_utility(signals, model["signals"]) for signals in found]
     highest = max(utilities, default=0.0)
     weights = [math.exp(utility - highest) for utility in utilities]
     total = sum(weights)
     return [(1 - model["elsewhere"]) * weight / total for weight in weights]
 
 
-def _utility(one: Signals, fitted: dict[str, Any]) -> float:
-    return sum(of["weight"] * (getattr(one, name) - of["mean"]) / of["deviation"] for name, of in fitted.items())
+def _utility(signals: Signals, fitted: dict[str, Any]) -> float:
+    return sum(of["weight"] * (getattr(signals, name) - of["mean"]) / of["deviation"] for name, of in fitted.items())

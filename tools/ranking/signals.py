@@ -126,9 +126,9 @@ class RankedFunction:
         return self.name.startswith("__") and self.name.endswith("__")
 
 
-def is_mentioned(one: RankedFunction, failures: Failures) -> bool:
+def is_mentioned(function: RankedFunction, failures: Failures) -> bool:
     """Whether the failing tests name a function, or the class of a special method."""
-    return (one.owner if one.is_special else one.name) in failures.mentioned
+    return (function.owner if function.is_special else function.name) in failures.mentioned
 
 
 def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunction]:
@@ -155,8 +155,9 @@ def _outermost(text: str) -> Iterator[tuple[Span, str, str]]:
     for span in found:
         if not span.is_class and span.start > end:
             end = span.end
-            owner = next((one for one in reversed(found) if one.is_class and one.start <= span.start <= one.end), None)
-            yield span, "" if owner is None else owner.name.rpartition(".")[2], "".join(lines[span.start - 1 : end])
+            around = (outer for outer in reversed(found) if outer.is_class and outer.start <= span.start <= outer.end)
+            owner = next((outer.name.rpartition(".")[2] for outer in around), "")
+            yield span, owner, "".join(lines[span.start - 1 : end])
 
 
 def _inside(lines: Mapping[int, tuple[int, int]], span: Span) -> dict[int, tuple[int, int]]:
@@ -201,32 +202,33 @@ def _tests(text: str | None, name: str) -> Iterator[str]:
 def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
     """The signals of each candidate."""
     mentioned = {where: identifiers(text) for where, text in failures.texts.items()}
-    index = Index(words(one.source) for one in found)
+    index = Index(words(function.source) for function in found)
     relevance = {where: _shares(index.scores(words(text))) for where, text in failures.texts.items()}
     test_words, file_words = set(words(failures.names)), set(words(failures.files))
     scores = {
-        name: [worst_lines(one.lines, spectrum, formula)[0] for one in found] for name, formula in FORMULAS.items()
+        name: [worst_lines(function.lines, spectrum, formula)[0] for function in found]
+        for name, formula in FORMULAS.items()
     }
     scores["dstar"] = _shares(scores["dstar"])
     tracebacks = [own_frames(outcome.frames) for outcome in failures.outcomes]
     return [
         Signals(
             **{name: values[number] for name, values in scores.items()},
-            **_ran(one, spectrum),
-            **_in_tracebacks(one, tracebacks),
+            **_ran(function, spectrum),
+            **_in_tracebacks(function, tracebacks),
             **{f"{where}_words": shares[number] for where, shares in relevance.items()},
-            **_named(one, mentioned),
-            test_name=_common(words(one.name), test_words),
-            class_test_name=_common(words(one.owner), test_words),
-            file_test_file=_common(words(posixpath.basename(one.path).removesuffix(".py")), file_words),
-            refused=float(any(_is_refused(one, name, mentioned["line"]) for name in failures.refused)),
-            size=math.log1p(one.span.end - one.span.start + 1),
-            special=float(one.is_special),
-            init=float(one.name == "__init__"),
-            prints=float(one.name in ("__repr__", "__str__")),
-            private=float(one.name.startswith("_") and not one.is_special),
+            **_named(function, mentioned),
+            test_name=_common(words(function.name), test_words),
+            class_test_name=_common(words(function.owner), test_words),
+            file_test_file=_common(words(posixpath.basename(function.path).removesuffix(".py")), file_words),
+            refused=float(any(_is_refused(function, name, mentioned["line"]) for name in failures.refused)),
+            size=math.log1p(function.span.end - function.span.start + 1),
+            special=float(function.is_special),
+            init=float(function.name == "__init__"),
+            prints=float(function.name in ("__repr__", "__str__")),
+            private=float(function.name.startswith("_") and not function.is_special),
         )
-        for number, one in enumerate(found)
+        for number, function in enumerate(found)
     ]
 
 
@@ -236,38 +238,39 @@ def _shares(values: Sequence[float]) -> list[float]:
     return [value / highest if highest else 0.0 for value in values]
 
 
-def _ran(one: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
+def _ran(function: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
     """What of a candidate ran in which tests, and where in the failing ones."""
-    failing = max((count for count, _ in one.lines.values()), default=0)
-    passing = max((count for _, count in one.lines.values()), default=0)
-    distance = one.distance(spectrum)
+    failing = max((count for count, _ in function.lines.values()), default=0)
+    passing = max((count for _, count in function.lines.values()), default=0)
+    distance = function.distance(spectrum)
     return {
         "entry": ochiai(failing, passing, spectrum.failed, spectrum.passed),
         "rarity": math.log((spectrum.passed + 1) / (passing + 1)),
-        "exclusive": math.log1p(sum(not passing for _, passing in one.lines.values())),
-        "executed": math.log1p(len(one.lines)),
+        "exclusive": math.log1p(sum(not passing for _, passing in function.lines.values())),
+        "executed": math.log1p(len(function.lines)),
         "distance": FAR if distance is None else math.log1p(distance),
     }
 
 
-def _in_tracebacks(one: RankedFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
+def _in_tracebacks(function: RankedFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
     """Where a candidate is in the tracebacks of failing tests."""
     number = len(tracebacks) or 1
-    last = [frames[-1] for frames in tracebacks if frames and _is_in(frames[-1], one)]
+    last = [frames[-1] for frames in tracebacks if frames and _is_in(frames[-1], function)]
     return {
-        "in_traceback": sum(any(_is_in(frame, one) for frame in frames) for frames in tracebacks) / number,
+        "in_traceback": sum(any(_is_in(frame, function) for frame in frames) for frames in tracebacks) / number,
         "innermost": len(last) / number,
         "raised": sum(frame.code.startswith(("raise", "assert")) for frame in last) / number,
     }
 
 
-def _is_in(frame: DebugFrame, one: RankedFunction) -> bool:
-    return frame.path == one.path and one.span.start <= frame.line <= one.span.end
+def _is_in(frame: DebugFrame, function: RankedFunction) -> bool:
+    return frame.path == function.path and function.span.start <= frame.line <= function.span.end
 
 
-def _named(one: RankedFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
+def _named(function: RankedFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
     """Whether the name of a candidate occurs; that of a special method says nothing."""
-    return {f"in_{where}": float(one.name in names and not one.is_special) for where, names in mentioned.items()}
+    is_telling = not function.is_special
+    return {f"in_{where}": float(is_telling and function.name in names) for where, names in mentioned.items()}
 
 
 def _common(found: Iterable[str], wanted: set[str]) -> float:
@@ -276,14 +279,14 @@ def _common(found: Iterable[str], wanted: set[str]) -> float:
     return len(own & wanted) / len(own) if own else 0.0
 
 
-def _is_refused(one: RankedFunction, refused: str, in_line: set[str]) -> bool:
+def _is_refused(function: RankedFunction, refused: str, in_line: set[str]) -> bool:
     """Whether a candidate is the one that a message says refused a call; before Python 3.10 its class is not named.
 
     Args:
-        one: the candidate.
+        function: the candidate.
         refused: as the message names it.
         in_line: the identifiers of the line of the test that failed.
     """
     if refused == "__init__":
-        return one.name == refused and one.owner in in_line
-    return f".{one.span.name}".endswith(f".{refused}") or refused.endswith(f".{one.span.name}")
+        return function.name == refused and function.owner in in_line
+    return f".{function.span.name}".endswith(f".{refused}") or refused.endswith(f".{function.span.name}")
