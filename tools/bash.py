@@ -18,7 +18,7 @@ __all__ = ["Bash"]
 
 _OUTPUT_LIMIT = 4000
 _LONG = 2000
-_KEPT = ("exports", "cwd")
+_STATE_FILES = ("exports", "cwd")
 _SPECIAL = re.compile(rb"[^\w ./:;,=+()<>|&*?'$#@!^~\[\]{}-]", re.ASCII)
 _ENVIRONMENT = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "PS1": ""}
 
@@ -57,12 +57,12 @@ printf as `%` and its code. A long command comes in a file, since a shell reads 
 and exported variables are kept in files for the shell that comes after this one."""
 
 
-class _Moment(NamedTuple):
+class _State(NamedTuple):
     """A shell as it was: after how many calls, and the files that it keeps for the one after it."""
 
     calls: int
-    kept: dict[str, bytes | None]
-    whole: bool
+    files: dict[str, bytes | None]
+    is_whole: bool
 
 
 class Bash(BaseTool):
@@ -120,10 +120,10 @@ class Bash(BaseTool):
 
     def snapshot(self, workspace: Workspace) -> object:
         """The working folder and the exported variables, and at which call."""
-        kept = {name: self._kept(workspace, name) for name in _KEPT}
-        return _Moment(self._calls, kept, whole=self._session is None)
+        files = {name: self._read_state(workspace, name) for name in _STATE_FILES}
+        return _State(self._calls, files, is_whole=self._session is None)
 
-    def restore(self, state: _Moment, workspace: Workspace) -> None:
+    def restore(self, state: _State, workspace: Workspace) -> None:
         """Has the next call begin in a new shell with that folder and these variables; the same one where it has run
         nothing since.
         """
@@ -131,18 +131,18 @@ class Bash(BaseTool):
             return
         self.close()
         self._calls += 1
-        for name, data in state.kept.items():
+        for name, data in state.files.items():
             path = f"{_folder(workspace)}/{name}"
             if data is not None:
                 workspace.sandbox.write_file(path, data, inside=False)
-            elif self._kept(workspace, name) is not None:
+            elif self._read_state(workspace, name) is not None:
                 workspace.sandbox.remove_file(path, inside=False)
 
-    def is_whole(self, state: _Moment) -> bool:
+    def is_whole(self, state: _State) -> bool:
         """Whether no shell was open: its background jobs, and variables that are not exported, are lost."""
-        return state.whole
+        return state.is_whole
 
-    def _kept(self, workspace: Workspace, name: str) -> bytes | None:
+    def _read_state(self, workspace: Workspace, name: str) -> bytes | None:
         """A file that the shell keeps for the one after it; None where it has run nothing yet."""
         try:
             return workspace.sandbox.read_file(f"{_folder(workspace)}/{name}", inside=False) if self._calls else None
@@ -153,7 +153,7 @@ class Bash(BaseTool):
         """Begins with a new shell."""
         self.close()
         self._calls = 0
-        for name in _KEPT:
+        for name in _STATE_FILES:
             try:
                 workspace.sandbox.remove_file(f"{_folder(workspace)}/{name}", inside=False)
             except FileNotFoundError:

@@ -19,15 +19,17 @@ __all__ = ["Debug"]
 
 
 @dataclass(frozen=True)
-class _Moment:
-    """A debugger as it was: its table, the texts of the files in it, and the program where one was paused."""
+class _State:
+    """A debugger as it was: its breakpoints, the texts of the files in which they are, what is to be said with the next
+    answer, and the paused program, if there was one that could be saved.
+    """
 
-    items: tuple[dict[str, Any], ...]
+    breakpoints: tuple[dict[str, Any], ...]
     texts: dict[str, str]
     notes: tuple[str, ...]
     session: DebugSession | None
-    held: str
-    whole: bool
+    saved_as: str
+    is_whole: bool
 
 
 class Debug(BaseTool):
@@ -45,8 +47,8 @@ class Debug(BaseTool):
         self._table = BreakpointTable()
         self._texts: dict[str, str] = {}
         self._notes: list[str] = []
-        self._held: list[DebugSession] = []
-        self._names = itertools.count()
+        self._saved: list[DebugSession] = []
+        self._save_names = itertools.count()
 
     def run(self, workspace: Workspace, command: str) -> Observation:
         """Debug the tests. Stops at breakpoints and failing tests.
@@ -71,7 +73,7 @@ class Debug(BaseTool):
             answer = exchange.answer
             if answer is None:
                 if exchange.announced is not None:
-                    self._keep(workspace, exchange.announced.table())
+                    self._take_breakpoints(workspace, exchange.announced.table())
                     results += exchange.announced.results
                 exchange.answer = Answer(state="exited", breakpoints=[], results=results, frames=[])
                 break
@@ -79,7 +81,7 @@ class Debug(BaseTool):
                 self._notes += [f"restarted: {path} was changed" for path in answer.changed]
                 self._end()
                 continue
-            self._keep(workspace, answer.table())
+            self._take_breakpoints(workspace, answer.table())
             results += answer.results
             answer.results = results
             if answer.state != "restart":
@@ -93,13 +95,13 @@ class Debug(BaseTool):
     def _running(self, workspace: Workspace) -> DebugSession:
         """The session; a new one where there is none."""
         if self._session is None:
-            self._catch_up(workspace)
+            self._move_breakpoints(workspace)
             self._session = DebugSession(workspace, self._table.items)
             assert self._session.start.answer is not None
-            self._keep(workspace, self._session.start.answer.table())
+            self._take_breakpoints(workspace, self._session.start.answer.table())
         return self._session
 
-    def _keep(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
+    def _take_breakpoints(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
         """Takes over the debugger's table, and remembers the text of the files in it."""
         self._table.items = breakpoints
         paths = {str(item["path"]) for item in breakpoints if item["path"]}
@@ -108,7 +110,7 @@ class Debug(BaseTool):
         for path in set(self._texts) - paths:
             del self._texts[path]
 
-    def _catch_up(self, workspace: Workspace) -> None:
+    def _move_breakpoints(self, workspace: Workspace) -> None:
         """Moves breakpoints with code that was changed since they were set."""
         for path, before in list(self._texts.items()):
             after = _text(workspace, path)
@@ -142,34 +144,35 @@ class Debug(BaseTool):
         """Lines with breakpoints."""
         return self._table.marks(path)
 
-    def snapshot(self, workspace: Workspace) -> _Moment:
+    def snapshot(self, workspace: Workspace) -> _State:
         """The table, and the paused program, which is kept in its own process. A program with threads, or that has not
         begun, starts anew after `restore`.
         """
-        held = None if self._session is None else self._session.save_state(f"snapshot-{next(self._names)}")
-        session = None if held is None else self._session
-        if session is not None and session not in self._held:
-            self._held.append(session)
-        items = tuple(dict(item) for item in self._table.items)
-        whole = session is self._session
-        return _Moment(items, dict(self._texts), tuple(self._notes), session, held or "", whole)
+        name = f"snapshot-{next(self._save_names)}"
+        saved_as = None if self._session is None else self._session.save_state(name)
+        session = None if saved_as is None else self._session
+        if session is not None and session not in self._saved:
+            self._saved.append(session)
+        breakpoints = tuple(dict(item) for item in self._table.items)
+        is_whole = session is self._session
+        return _State(breakpoints, dict(self._texts), tuple(self._notes), session, saved_as or "", is_whole)
 
-    def restore(self, state: _Moment, workspace: Workspace) -> None:
+    def restore(self, state: _State, workspace: Workspace) -> None:
         """Goes back, to the paused program too."""
         if self._session is not state.session:
             self._end()
-        self._table.items = [dict(item) for item in state.items]
+        self._table.items = [dict(item) for item in state.breakpoints]
         self._texts, self._notes = dict(state.texts), list(state.notes)
         if state.session is not None:
             self._session = state.session
-            if not self._session.restore_state(state.held, self._table.items):
-                self._held.remove(self._session)
+            if not self._session.restore_state(state.saved_as, self._table.items):
+                self._saved.remove(self._session)
                 self._end()
                 self._notes.append("restarted: the paused program could not be kept")
 
-    def is_whole(self, state: _Moment) -> bool:
+    def is_whole(self, state: _State) -> bool:
         """Whether no program was paused, or it could be kept."""
-        return state.whole
+        return state.is_whole
 
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets everything."""
@@ -188,15 +191,15 @@ class Debug(BaseTool):
 
     def close(self) -> None:
         """Ends the program, and those that snapshots keep."""
-        held, self._held = self._held, []
+        saved, self._saved = self._saved, []
         self._end()
-        for session in held:
+        for session in saved:
             session.close()
 
     def _end(self) -> None:
         """Ends the program; one that a snapshot keeps waits."""
         session, self._session = self._session, None
-        if session is not None and session not in self._held:
+        if session is not None and session not in self._saved:
             session.close()
 
 
