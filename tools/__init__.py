@@ -1,11 +1,15 @@
-"""What an agent can do: one file per tool or family of tools, and a toolbox that makes them by name and runs them.
+"""What an agent can do: a tool is a file, or shares one with its siblings, and declares its role (`BaseTool.decision`).
 
-Some tools are also read or used by others:
+    ToolCall ──> Toolbox ──> BaseTool.call ──> CallSignature.bind ──> the tool's run(workspace, ...) ──> Observation
+                 toolbox     base              calls.schema                │
+                                                                           ├──> code: functions, statements, changes
+                                                                           ├──> runs ──> env/inside, in the sandbox
+                                                                           └──> ranking, evidence
 
-| module | for whom |
+| module | also used by others |
 |---|---|
 | `toolbox` | environments and agents: `make_toolbox`, `DEBUG_TOOLS`, `with_reproduce`; readers: `decisions_of` |
-| `suspects` | `shown_suspects` reads an observation; `rank_by_signals`, to measure the ranking |
+| `suspects` | `shown_suspects` reads an observation |
 | `whatif` | `helpful` and `stop_command`, for the policy `vary` |
 | `eval` | `SHOW_OUTCOMES`, the tools whose observations hold outcomes of tests; `failing_outcomes` reads these |
 | `report` | `STILL_FAILS`, the failure of a patch that is sent back |

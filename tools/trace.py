@@ -1,19 +1,6 @@
 """`trace`: what a function did in the failing tests, call by call, and how that differs from the passing ones.
 
-`Observation.data` holds
-
-- `function`: `path`, `name`, `start`, `end`;
-- `failed`, `passed`: how many tests; `unfinished`: whether they were stopped because they ran too long; `lost`: tests
-  whose later calls are not known, since too deep a recursion, or the program itself, ended tracing;
-- `failing_calls`, `passing_calls`: how many calls; `failing_tests`: the failing tests that call it;
-- `failing`: calls in failing tests, the most telling first: those unlike all in passing tests, those that raise, the
-  latest; equal ones once. A call is `test, also, number, count, arguments, caller, steps, skipped, outcome, value,
-  yields, yielded` (see `runs.traced_calls.TracedCall`), with `comparison`: None, or how it differs from
-  `passing[comparison["passing"]]` (`runs.trace_comparison.CallComparison`: `arguments, value, branch, result`), and
-  `like_passing`: whether some passing test has a call that is equal in arguments, lines and result;
-- `passing`: calls in passing tests, those that comparisons name first;
-- `differences`: what only failing and only passing tests have (`runs.trace_comparison.Differences`: `arguments,
-  results, lines, branches`, each a pair).
+docs/environment.md lists what is in `Observation.data`.
 """
 
 from __future__ import annotations
