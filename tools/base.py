@@ -17,7 +17,6 @@ or, shorter, a function:
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +86,7 @@ class BaseTool:
     def __init__(self) -> None:
         self.signature: CallSignature = self._read_signature()
         self.description: str = self.signature.description
-        self.parameters: dict[str, JsonValue] = copy.deepcopy(self.signature.parameters)
+        self.parameters: dict[str, JsonValue] = self.signature.parameters
 
     def _read_signature(self) -> CallSignature:
         if not self.name or not hasattr(self, "run"):
@@ -176,10 +175,6 @@ class FunctionTool(BaseTool):
             raise TypeError(f"tool {name}: the parameter 'workspace' must come first")
         self._wants_workspace = first == "workspace"
         super().__init__()
-
-    def copy(self) -> FunctionTool:
-        """The same tool for another toolbox."""
-        return FunctionTool(self.function, self.name, self.decision)
 
     def _read_signature(self) -> CallSignature:
         return read_signature(self.function, self.name, skip=1 if self._wants_workspace else 0)

@@ -13,6 +13,7 @@ import shlex
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -26,7 +27,7 @@ from pydantic import JsonValue, ValidationError
 from gumshoe import __version__
 from gumshoe.errors import ConfigError, SandboxError, ToolFailure
 from gumshoe.protocols import Sandbox, Workspace
-from gumshoe.records import Observation
+from gumshoe.records import Observation, SessionReply
 from gumshoe.text import cut_line, plain_text
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.programs import PLAIN_OUTPUT, our_program
@@ -299,18 +300,23 @@ class SandboxLink:
 
     async def _exchange(self, messages: list[JsonValue]) -> object:
         """Writes messages to the server, and returns its next one; None if there is none."""
+        request = partial(self._session.request, {"messages": messages})
         try:
-            reply = await to_thread.run_sync(self._session.request, {"messages": messages}, _POLL_S)
-            self._printed += reply.output
-            while reply.timed_out:  # The sandbox does nothing else while it is asked, not even end the session.
-                reply = await to_thread.run_sync(self._session.wait_message, _POLL_S)
-                self._printed = (self._printed + reply.output)[-_TAIL:]
+            reply = await self._poll(request)
+            while reply.timed_out:
+                reply = await self._poll(self._session.wait_message)
         except SandboxError as error:
             self._failure = error
             return None
         answer = reply.message or {}
         self._failure = ServerEnded(_last_line(str(answer.get("ended", "it ended")), self._printed))
         return answer.get("message")
+
+    async def _poll(self, ask: Callable[[float], SessionReply]) -> SessionReply:
+        """Asks for a short time: meanwhile the sandbox does nothing else, not even end the session."""
+        reply = await to_thread.run_sync(ask, _POLL_S)
+        self._printed = (self._printed + reply.output)[-_TAIL:]
+        return reply
 
     def why_ended(self) -> Exception:
         """What to raise when there are no more messages."""

@@ -70,7 +70,7 @@ class _LocationArgument(BaseModel):
         Small models lose a digit of the number that they copy: an end before the start is taken as the start.
         """
         end = max(self.start, self.end or 0)
-        path, text = _meant(workspace, self.path)
+        path, text = _find_file(workspace, self.path)
         around = innermost(spans(text) or (), self.start)
         symbol = None if around is None else around.name
         return Location(path=path, start=self.start, end=end, symbol=symbol, why=self.why)
@@ -133,7 +133,7 @@ class Report(ConfirmTwice):
                 "too_long", f"the report has {tokens} tokens of {PACK_TOKENS}: keep the most important parts"
             )
         self._refuse_test(places[0])
-        pack = self._checked(workspace, pack)
+        pack = self._with_checks(workspace, pack)
         pack = pack.model_copy(update={"reproduction": reproduction_text(workspace)})
         data = {"context_pack": pack.model_dump(mode="json"), "tokens": tokens}
         renamed = {given.path: place.path for given, place in zip(locations, places, strict=True)}
@@ -151,7 +151,7 @@ class Report(ConfirmTwice):
             again = "Report what is to be changed in the code under test; if that is the test, report again."
             self.send_back_once("in_tests", f"{place.path} is a test. {again}")
 
-    def _checked(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
+    def _with_checks(self, workspace: Workspace, pack: ContextPack) -> ContextPack:
         """The pack with what came of its probes. Raises ToolFailure for the first one that is contradicted."""
         findings = check_findings(workspace, pack.findings)
         wrong = [
@@ -165,7 +165,7 @@ class Report(ConfirmTwice):
         return pack.model_copy(update={"findings": findings})
 
 
-def _meant(workspace: Workspace, path: str) -> tuple[str, str]:
+def _find_file(workspace: Workspace, path: str) -> tuple[str, str]:
     """The path, or where there is no such file the only one that is spelled almost the same, and the file's text.
 
     Small models misspell names that they copy: one wrong letter is no wrong location. The text is empty where the file

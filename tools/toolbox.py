@@ -14,7 +14,7 @@ from gumshoe.plugins import TOOLS, announced, load_named
 from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Failure, Observation, TestRun, ToolCall, ToolSchema
 from gumshoe.text import clean, clean_json, cut
-from gumshoe.tools.base import TEXT_LIMIT, BaseTool, FunctionTool
+from gumshoe.tools.base import TEXT_LIMIT, BaseTool
 
 if TYPE_CHECKING:
     from gumshoe.tools.mcp import ToolServer
@@ -252,8 +252,6 @@ def _make(name: str) -> BaseTool:
     # Looking through all installed packages takes a tenth of a second.
     known = BUILTIN if name in BUILTIN else {**announced(TOOLS), **BUILTIN}
     found = load_named(name, "tool", known)
-    if isinstance(found, FunctionTool):
-        found = found.copy()
     if not isinstance(found, BaseTool):
         raise ConfigError(
             f"{name!r} is not a tool: decorate a typed function with @gumshoe.tools.tool, or give a class"

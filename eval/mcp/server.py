@@ -5,14 +5,12 @@ Clients reach it over standard input and output, or over HTTP.
 
 from __future__ import annotations
 
-import asyncio
 import os
-import selectors
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import IO, Any, TypeVar, cast
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar, cast
 
 import anyio
 from anyio import to_thread
@@ -172,7 +170,8 @@ async def _serve_stdio(server: Server[Any]) -> int | None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_on_signal, group.cancel_scope, received)
-        async with stdio_server(await _standard_input(), anyio.wrap_file(answers)) as (incoming, outgoing):
+        requests = cast("anyio.AsyncFile[str]", _standard_input())
+        async with stdio_server(requests, anyio.wrap_file(answers)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
         group.cancel_scope.cancel()
     return received[0] if received else None
@@ -185,42 +184,18 @@ async def _cancel_on_signal(scope: anyio.CancelScope, received: list[int]) -> No
             scope.cancel()
 
 
-async def _standard_input() -> anyio.AsyncFile[str]:
-    """Standard input, read without a thread where it may keep us waiting: such a thread could not be stopped."""
-    if not _may_wait(sys.stdin):
-        return anyio.wrap_file(open(sys.stdin.fileno(), encoding="utf-8", errors="replace", closefd=False))
-    reader = asyncio.StreamReader(limit=LONGEST_LINE)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return cast("anyio.AsyncFile[str]", _Lines(reader))
-
-
-def _may_wait(file: IO[str]) -> bool:
-    """Whether it is a pipe, a socket or a terminal, and not a file or the null device, for which nothing can wait."""
-    with selectors.DefaultSelector() as selector:
-        try:
-            selector.register(file, selectors.EVENT_READ)
-        except PermissionError:
-            return False
-    return True
-
-
-class _Lines:
-    """The lines of a stream. A line longer than a message may be ends the stream."""
-
-    def __init__(self, reader: asyncio.StreamReader) -> None:
-        self._reader = reader
-
-    def __aiter__(self) -> _Lines:
-        return self
-
-    async def __anext__(self) -> str:
-        try:
-            line = await self._reader.readline()
-        except ValueError:
-            line = b""
-        if not line:
-            raise StopAsyncIteration
-        return line.decode("utf-8", "replace")
+async def _standard_input() -> AsyncGenerator[str]:
+    """The lines of standard input, up to one that is too long. Not read in a thread, which nothing could stop."""
+    rest = b""
+    while len(rest) <= LONGEST_LINE:
+        with suppress(PermissionError):  # of a file or the null device, which keep nobody waiting
+            await anyio.wait_readable(sys.stdin)
+        data = os.read(sys.stdin.fileno(), 1 << 16)
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
 
 
 def http_app(server: Server[Any], config: McpConfig) -> ASGIApp:

@@ -1,4 +1,4 @@
-"""The contracts, on one page. Each part of Gumshoe knows the others only through these.
+"""The contracts, on one page. Each part of Gumshoe knows the others only through these, and tools as `BaseTool`s.
 
 A call that the agent got wrong raises `ToolFailure`; anything else that goes wrong raises a `GumshoeError`.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -19,7 +19,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Check, Finding, Probe, StopProbe, TestOutcome, WhatIfProbe
 from gumshoe.text import cut_line, plural
 from gumshoe.tools.evidence.facts import EXCEPTION, RETURNED, normal
-from gumshoe.tools.runs.forked_runs import ChangeResult, run_forked
+from gumshoe.tools.runs.forked_runs import ChangeResult, ForkedRuns, run_forked
 from gumshoe.tools.runs.tracebacks import doctest_place
 from gumshoe.tools.whatif import MOST_VARIANTS
 
@@ -66,8 +66,8 @@ class Probed:
     """What came of probes: of each its check and what it saw, in all tests; and the tests' outcomes."""
 
     outcomes: Mapping[str, TestOutcome]
-    checks: list[Check] = field(default_factory=list[Check])
-    readings: list[list[ProbeReading]] = field(default_factory=list[list[ProbeReading]])
+    checks: list[Check]
+    readings: list[list[ProbeReading]]
 
 
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -78,13 +78,13 @@ def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[F
     checks = check_probes(workspace, [finding.probe for finding in findings])
     return tuple(
         finding.model_copy(
-            update={"check": _unchecked(_OTHER_PROBE) if check.status == "confirmed" and not _fits(finding) else check}
+            update={"check": _unchecked(_OTHER_PROBE) if check.status == "confirmed" and not _quotes_probe(finding) else check}
         )
         for finding, check in zip(findings, checks, strict=True)
     )
 
 
-def _fits(finding: Finding) -> bool:
+def _quotes_probe(finding: Finding) -> bool:
     """Whether a finding's quote holds what its probe looks for. It does until somebody edits one of the two."""
     probe = finding.probe
     assert probe is not None
@@ -96,7 +96,7 @@ def _fits(finding: Finding) -> bool:
         words = (probe.expression, probe.value)
     else:
         words = () if probe.up else (probe.path,)
-    return all(_holds(normal(finding.quote), normal(each)) for each in words)
+    return all(_contains(normal(finding.quote), normal(each)) for each in words)
 
 
 def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[Check]:
@@ -114,26 +114,19 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
     changes = [probe for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
     runs = run_forked(workspace, changes, stops)
-    results, numbers, readings = iter(runs.changes), iter(range(len(stops))), read_readings(runs.seen)
-    probed = Probed(runs.outcomes)
-    for probe in probes:
-        seen: list[ProbeReading] = []
-        if probe is None:
-            check = _unchecked(_NO_PROBE)
-        elif isinstance(probe, WhatIfProbe):
-            result = next(results, None)
-            check = _unchecked("too many probes") if result is None else _judge_change(probe, result)
-        else:
-            number = next(numbers, None)
-            found = [reading for reading in readings if reading.probe == number]
-            seen = [reading for reading in found if not reading.lost]
-            over = runs.exit_code is not None
-            check = _unchecked("too many probes") if number is None else _judge_stop(probe, seen, probed.outcomes, over)
-            if check.status == "contradicted" and any(reading.lost and probe.test in (None, reading.test) for reading in found):
-                check = _unchecked(_LOST)
-        probed.checks.append(check)
-        probed.readings.append(seen)
-    return probed
+    readings = read_readings(runs.seen)
+    by_stop = [[reading for reading in readings if reading.probe == number] for number in range(len(stops))]
+    stopped = iter([(_judge_stop(*pair, runs), pair[1]) for pair in zip(stops, by_stop, strict=True)])
+    changed = iter([(_judge_change(*pair), []) for pair in zip(changes, runs.changes, strict=True)])
+    left_out: tuple[Check, list[ProbeReading]] = (_unchecked("too many probes"), [])
+    answers = [
+        (_unchecked(_NO_PROBE), [])
+        if probe is None
+        else next(stopped if isinstance(probe, StopProbe) else changed, left_out)
+        for probe in probes
+    ]
+    checks = [check for check, _ in answers]
+    return Probed(runs.outcomes, checks, [[reading for reading in found if not reading.lost] for _, found in answers])
 
 
 def read_readings(data: bytes) -> list[ProbeReading]:
@@ -162,21 +155,28 @@ def _begins(text: str, words: str) -> bool:
     return bool(words) and re.match(re.escape(words) + r"(?![\w/.\[-])", text) is not None
 
 
-def _judge_stop(
-    probe: StopProbe, readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], over: bool
+def _judge_stop(probe: StopProbe, found: Sequence[ProbeReading], runs: ForkedRuns) -> Check:
+    readings = [reading for reading in found if not reading.lost]
+    check = _judge_readings(probe, readings, runs.outcomes, is_over=runs.exit_code is not None)
+    is_lost = any(reading.lost and probe.test in (None, reading.test) for reading in found)
+    return _unchecked(_LOST) if is_lost and check.status == "contradicted" else check
+
+
+def _judge_readings(
+    probe: StopProbe, readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome], *, is_over: bool
 ) -> Check:
     problem = next((reading.problem for reading in readings if reading.problem is not None), None)
     if problem is not None:
         return Check(status="contradicted", note=cut_line(problem, _NOTE))
     if probe.test and probe.test not in outcomes:
-        return _unchecked(f"{probe.test} is not run" if over else "the tests ran too long")
+        return _unchecked(f"{probe.test} is not run" if is_over else "the tests ran too long")
     if probe.expression == EXCEPTION:
         readings = [*readings, *_messages(probe, outcomes)]
     there = [reading for reading in readings if reading.event == probe.event and is_at_time(probe, reading)]
-    holds = [reading for reading in there if _matches(probe, reading)]
-    if not holds:
-        return _contradicted(probe, there, over)
-    return _judge_telling(probe, holds, readings, outcomes)
+    matching = [reading for reading in there if _matches(probe, reading)]
+    if not matching:
+        return _contradicted(probe, there, is_over=is_over)
+    return _judge_telling(probe, matching, readings, outcomes)
 
 
 def _messages(probe: StopProbe, outcomes: Mapping[str, TestOutcome]) -> Iterable[ProbeReading]:
@@ -211,11 +211,11 @@ def _matches(probe: StopProbe, reading: ProbeReading) -> bool:
         return True
     wanted = _comparable(probe.value)
     if probe.expression == EXCEPTION:
-        return any(_holds(_comparable(value), wanted) for value in reading.values)
+        return any(_contains(_comparable(value), wanted) for value in reading.values)
     return any(_comparable(value) == wanted for value in reading.values)
 
 
-def _holds(text: str, words: str) -> bool:
+def _contains(text: str, words: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
@@ -224,23 +224,26 @@ def _comparable(text: str) -> str:
     return _ID.sub(lambda number: "id" if int(number[0]) in _ADDRESSES else number[0], normal(text))
 
 
-def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], over: bool) -> Check:
+def _contradicted(probe: StopProbe, there: Sequence[ProbeReading], *, is_over: bool) -> Check:
     if there:
         seen = there[0].error or next(iter(there[0].values), "")
         return Check(status="contradicted", note=cut_line(f"it is {normal(seen)}", _NOTE))
-    if not over:
+    if not is_over:
         return _unchecked("the tests ran too long")
     why = "it does not fail there" if probe.event == "failure" else "it does not stop there"
     return Check(status="contradicted", note=why)
 
 
 def _judge_telling(
-    probe: StopProbe, holds: Sequence[ProbeReading], readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]
+    probe: StopProbe,
+    matching: Sequence[ProbeReading],
+    readings: Sequence[ProbeReading],
+    outcomes: Mapping[str, TestOutcome],
 ) -> Check:
     passed = {test for test, outcome in outcomes.items() if not outcome.failed}
-    if outcomes and all(reading.test is None for reading in holds):
+    if outcomes and all(reading.test is None for reading in matching):
         return Check(status="confirmed", telling=False, note="it stops there outside of the tests")
-    if all(reading.test in passed for reading in holds):
+    if all(reading.test in passed for reading in matching):
         return Check(status="confirmed", telling=False, note="only a passing test stops there")
     # Not the first one that ran: a project may run its tests in a random order.
     same = min(
