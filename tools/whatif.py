@@ -164,7 +164,6 @@ class Vary(Experiment):
         until = time.monotonic() + SUSPECTS_TIMES * _seconds(known)
         runs: ForkedRuns | None = None
         results: list[ChangeResult] = []
-        owners: list[Mapping[str, Any]] = []
         tried = 0
         for suspect in suspects[:MOST_SUSPECTS]:
             found = self._changes(workspace, suspect["path"], suspect["start"], suspect["end"])
@@ -172,7 +171,6 @@ class Vary(Experiment):
             if found:
                 runs, new = _try(workspace, found, known, (until - time.monotonic()) / 2)
                 results += new
-                owners += [suspect] * len(new)
             if _fixes_all(results) or until - time.monotonic() < 2 * LEAST_SECONDS:
                 break
         if runs is None:
@@ -180,8 +178,7 @@ class Vary(Experiment):
         best = next(iter(helpful(results)), None)
         if best is not None and len(best.passes) < len(best.still_fails):
             best = None  # What helps fewer than half of the failing tests says less than the ranking.
-        owner = next((by for by, one in zip(owners, results, strict=True) if one is best), suspects[0])
-        place = _place(owner, best, suspects)
+        place = _place(best, suspects)
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
         text = [
             *_described(title, runs, results),
@@ -192,13 +189,14 @@ class Vary(Experiment):
 
     def _suspects(self) -> Sequence[Mapping[str, Any]]:
         """What `suspects` has shown since the last edit. Raises ToolFailure."""
-        seen = [one for one in self.events.history[self._edited :] if one.tool == "suspects" and one.failure is None]
-        if not seen:
+        history = self.events.history[self._edited :]
+        listed = [shown_suspects(seen.data) for seen in history if seen.tool == "suspects" and seen.failure is None]
+        if not listed:
             raise ToolFailure("needs_suspects", "call suspects first, or give path, start and end")
-        found = [one for one in shown_suspects(seen[-1].data) if one["lines"]]
-        if not found:
+        suspects = [suspect for suspect in listed[-1] if suspect["lines"]]
+        if not suspects:
             raise ToolFailure("nothing_to_vary", "suspects has found no function: give path, start and end")
-        return found
+        return suspects
 
     def _changes(self, workspace: Workspace, path: str, start: int, end: int) -> list[WhatifChange]:
         """The changes at some lines, the likeliest first. Raises ToolFailure where there are no such lines."""
@@ -234,15 +232,18 @@ def _shortened(place: Mapping[str, Any]) -> dict[str, JsonValue]:
     return {"path": place["path"], "start": place["start"], **end}
 
 
-def _place(
-    owner: Mapping[str, Any], best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]
-) -> dict[str, JsonValue]:
-    """A location for a report: the line of a change that fixes everything, else the function where changes help."""
+def _place(best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]) -> dict[str, JsonValue]:
+    """A location for a report: the line of a change that fixes everything, else the function where changes help, else
+    the first suspect.
+    """
+    owner = suspects[0]
+    if best is not None:
+        in_file = [suspect for suspect in suspects if suspect["path"] == best.path]
+        around = [suspect for suspect in in_file if suspect["start"] <= best.line <= suspect["end"]]
+        owner = max(around, key=lambda suspect: suspect["start"])
     start, end = owner["start"], owner["end"]
     if best is not None and best.effect == "fixes_all":
         start = end = best.line
-        inside = [one for one in suspects if one["path"] == best.path and one["start"] <= start <= one["end"]]
-        owner = max(inside, key=lambda one: one["start"])
     return {"path": owner["path"], "start": start, "end": end, "symbol": owner["function"]}
 
 
@@ -283,11 +284,11 @@ def _try(
     left = list(found)
     while True:
         batch, left = left[:MOST_VARIANTS], left[MOST_VARIANTS:]
-        changes = [LineChange(path=one.path, line=one.line, do=one.do) for one in batch]
+        changes = [LineChange(path=change.path, line=change.line, do=change.do) for change in batch]
         runs = run_forked(workspace, changes, known=known, repairs_only=True, seconds=until - time.monotonic())
         results += [result for result in runs.changes if result.tells]
         unreached = {result.line for result in results if result.effect == "unreached"}
-        left = [one for one in left if one.line not in unreached]
+        left = [change for change in left if change.line not in unreached]
         is_late = until - time.monotonic() < LEAST_SECONDS
         if not left or is_late or len(results) >= MOST_CHANGES or _fixes_all(results):
             return runs, results
