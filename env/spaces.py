@@ -14,8 +14,8 @@ import numpy as np
 from gymnasium import spaces
 
 from gumshoe.errors import ToolFailure
-from gumshoe.tools.base import BaseTool
 from gumshoe.records import ToolCall
+from gumshoe.tools.base import BaseTool
 
 __all__ = ["MAX_TEXT", "AnyText", "ToolAction", "action_space", "observation_space", "tool_call"]
 

@@ -24,7 +24,7 @@ _KEPT = 40
 
 
 def _typed(probe: object) -> object:
-    """A probe as a model writes it, or copies it from a report, with the kind that its fields tell and without nulls."""
+    """A probe as a model writes it or copies it from a report, without nulls, and with the kind that its fields tell."""
     if not isinstance(probe, Mapping):
         return probe
     given = {name: value for name, value in cast("Mapping[str, object]", probe).items() if value is not None}
@@ -69,7 +69,9 @@ class ProbeTool(BaseTool):
         data = {
             "probes": [probe.model_dump(mode="json") for probe in probes],
             "checks": checks,
-            "looks": [[reading.model_dump(mode="json") for reading in readings[:_KEPT]] for readings in probed.readings],
+            "looks": [
+                [reading.model_dump(mode="json") for reading in readings[:_KEPT]] for readings in probed.readings
+            ],
         }
         return self.observe("\n".join(lines), data)
 

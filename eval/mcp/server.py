@@ -110,7 +110,9 @@ def _tools(config: McpConfig) -> list[types.Tool]:
             name=tool.name,
             description=tool.description,
             inputSchema=tool.parameters,
-            annotations=types.ToolAnnotations(readOnlyHint=tool.decision is not Decision.EDIT and not tool.changes_files, openWorldHint=False),
+            annotations=types.ToolAnnotations(
+                readOnlyHint=tool.decision is not Decision.EDIT and not tool.changes_files, openWorldHint=False
+            ),
         )
         for tool in make_tools(config.tools)
     ]

@@ -12,13 +12,11 @@ from pydantic import JsonValue
 
 from gumshoe.records import (
     Completion,
-    Decision,
     Edit,
     Entry,
     ExecResult,
     Match,
     Message,
-    Observation,
     Oracle,
     Reproduction,
     Score,

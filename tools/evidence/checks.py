@@ -78,7 +78,11 @@ def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[F
     checks = check_probes(workspace, [finding.probe for finding in findings])
     return tuple(
         finding.model_copy(
-            update={"check": _unchecked(_OTHER_PROBE) if check.status == "confirmed" and not _quotes_probe(finding) else check}
+            update={
+                "check": _unchecked(_OTHER_PROBE)
+                if check.status == "confirmed" and not _quotes_probe(finding)
+                else check
+            }
         )
         for finding, check in zip(findings, checks, strict=True)
     )
