@@ -24,7 +24,7 @@ _KEPT = 40
 
 
 def _typed(probe: object) -> object:
-    """A probe as a model writes it or copies it from a report, without nulls, and with the kind that its fields tell."""
+    """A probe as a model writes it or copies it from a report: without nulls, with the kind that its fields tell."""
     if not isinstance(probe, Mapping):
         return probe
     given = {name: value for name, value in cast("Mapping[str, object]", probe).items() if value is not None}
