@@ -16,16 +16,12 @@ from gumshoe.eval.score.metrics import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.evidence.checks import describe_place
 
-__all__ = ["cap", "episode_page", "shown_code", "tree_members", "tried_decisions"]
+__all__ = ["cap", "episode_page", "root_of", "shown_code", "tried_decisions"]
 
-MOST_CHARACTERS = 8_000_000
-"""Characters in all the texts of an episode together, as they are sent to a browser."""
 LONGEST_TEXT = 200_000
-SHORTEST_TEXT = 2_000
+"""Characters of a text, as it is sent to a browser."""
 MOST_LINES = 5_000
 """Lines of code that are shown for an observation."""
-MOST_MEMBERS = 256
-"""The most trajectories of a tree that are read."""
 
 Answer = dict[str, Any]
 
@@ -64,31 +60,19 @@ def episode_page(episode: Trajectory, gold: str | None, *, kind: str, live: bool
 
 
 def cap(episode: dict[str, Any]) -> dict[str, Any]:
-    """The episode with its longest texts cut, so that a browser can show it. Cut texts say so; stored data is whole."""
-    limit = LONGEST_TEXT
-    while (size := _size(episode, limit)) > MOST_CHARACTERS and limit > SHORTEST_TEXT:
-        limit = max(SHORTEST_TEXT, min(limit // 2, int(limit * MOST_CHARACTERS / size)))
-    count = [0]
-    episode = _cut(episode, limit, count)
-    return {**episode, "cut": count[0]}
+    """The episode with overlong texts cut, so that a browser can show it; `cut` counts them. Stored data is whole."""
+    cut: list[str] = []
+    return {**_cut(episode, cut), "cut": len(cut)}
 
 
-def _size(value: Any, limit: int) -> int:
-    if isinstance(value, str):
-        return min(len(value), limit)
+def _cut(value: Any, cut: list[str]) -> Any:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        cut.append(value)
+        head, tail = value[: LONGEST_TEXT * 3 // 4], value[-(LONGEST_TEXT // 4) :]
+        return f"{head}\n[… {len(value) - LONGEST_TEXT:,} characters are not shown …]\n{tail}"
     if isinstance(value, dict):
-        return sum(_size(item, limit) for item in value.values())
-    return sum(_size(item, limit) for item in value) if isinstance(value, list) else 0
-
-
-def _cut(value: Any, limit: int, count: list[int]) -> Any:
-    if isinstance(value, str) and len(value) > limit:
-        count[0] += 1
-        head, tail = value[: limit * 3 // 4], value[-(limit // 4) :]
-        return f"{head}\n[… {len(value) - limit:,} characters are not shown …]\n{tail}"
-    if isinstance(value, dict):
-        return {_cut(name, limit, count): _cut(item, limit, count) for name, item in value.items()}
-    return [_cut(item, limit, count) for item in value] if isinstance(value, list | tuple) else value
+        return {_cut(name, cut): _cut(item, cut) for name, item in value.items()}
+    return [_cut(item, cut) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _step(step: Step, *, timed: bool) -> dict[str, Any]:
@@ -267,25 +251,13 @@ def _missed(pack: ContextPack, wanted: Mapping[str, Set[int]] | None) -> list[di
     ]
 
 
-def tree_members(id: str, parents: Mapping[str, str]) -> list[str]:
-    """The ids of the episodes in an episode's tree, its own included; only its own if it is in none.
-
-    Args:
-        id: the episode.
-        parents: for each branch, the episode that it branched from.
-    """
-    root = id
-    for _ in parents:
-        root = parents.get(root, root)
-    children: dict[str, list[str]] = {}
-    for child, parent in parents.items():
-        children.setdefault(parent, []).append(child)
-    found, open_ones = {root: None}, [root]
-    while open_ones and len(found) < MOST_MEMBERS:
-        new = [child for child in children.get(open_ones.pop(), ()) if child not in found]
-        found |= dict.fromkeys(new)
-        open_ones += new
-    return list(found)[:MOST_MEMBERS]
+def root_of(id: str, parents: Mapping[str, str]) -> str:
+    """The episode that a tree began with: that of an episode in it. `parents` says what each branch branched from."""
+    seen: set[str] = set()
+    while id in parents and id not in seen:
+        seen.add(id)
+        id = parents[id]
+    return id
 
 
 def tried_decisions(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:

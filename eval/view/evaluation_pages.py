@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -13,14 +12,13 @@ from gumshoe.collect.packs import clean_path
 from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.score.metrics import METRICS, Metric, changed_lines
-from gumshoe.eval.view.sources import ARMS, Source, inside, read_config, stamp
+from gumshoe.eval.view.sources import ARMS, Source, read_config, read_once
 from gumshoe.storage import describe, read_json, read_records
 
 __all__ = ["arm_label", "episode_in_evaluation", "evaluation_page", "read_results", "task_page"]
 
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
-ReadT = TypeVar("ReadT")
 
 
 def evaluation_page(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
@@ -31,9 +29,9 @@ def evaluation_page(source: Source, keys: Mapping[tuple[str, str], str]) -> dict
         keys: by (arm, id of the trajectory), the address of the episode.
 
     Returns:
-        `summary` (None until every arm is done), `timing` (seconds for a resolved task), `metrics` (what each means),
-        `tasks` (ids, in the order of the results), and `results`: arm, task, group, sample, scores, stop, tests, the
-        addresses of the episode (`key`) and of the solver's (`solver_key`).
+        `slug` and `name` of the evaluation, `summary` (None until every arm is done), `timing` (seconds for a resolved
+        task), `metrics` (what each means), `tasks` (ids, in the order of the results), and `results`: arm, task, split,
+        sample, stop, scores, tags, and the addresses of the episode (`key`) and of the solver's (`solver_key`).
 
     Raises:
         DatasetError: its files cannot be read.
@@ -197,17 +195,20 @@ def _changed(patch: str) -> list[str]:
 
 def _read_timing(source: Source) -> dict[str, Any]:
     """What timing.json holds; nothing where there is none. Raises DatasetError."""
-    return _load(source, "timing.json", _timing_in) or {}
+    timing = read_once(source.path / "timing.json", source.root, read_json) or {}
+    if not isinstance(timing, dict):
+        raise DatasetError("timing.json is not a JSON object")
+    return timing
 
 
 def _read_summary(source: Source) -> dict[str, Any] | None:
     """An evaluation's summary, as JSON; None while there is none. Raises DatasetError."""
-    return _load(source, "summary.json", _summary_in)
+    return read_once(source.path / "summary.json", source.root, _summary_in)
 
 
 def read_results(source: Source) -> Sequence[Result]:
     """The results that an evaluation has. Raises DatasetError."""
-    return _load(source, "results.jsonl", _results_in) or ()
+    return read_once(source.path / "results.jsonl", source.root, _results_in) or ()
 
 
 def _arm_labels(source: Source) -> Mapping[str, str]:
@@ -228,24 +229,6 @@ def arm_label(source: Source, evaluation: Source) -> str:
     name = source.path.name
     label = _arm_labels(evaluation).get(name, name)
     return label if ARMS in source.path.relative_to(evaluation.path).parts else f"{label} (solver)"
-
-
-def _load(source: Source, name: str, read: Callable[[Path], ReadT]) -> ReadT | None:
-    """What one of an evaluation's files holds, read again once it has changed; None where there is no such file."""
-    file = source.path / name
-    return _read_once(file, stamp(file), read) if inside(file, source.root) else None
-
-
-@lru_cache(maxsize=32)
-def _read_once(file: Path, state: tuple[int, int, int], read: Callable[[Path], Any]) -> Any:
-    return read(file)
-
-
-def _timing_in(file: Path) -> dict[str, Any]:
-    data = read_json(file)
-    if not isinstance(data, dict):
-        raise DatasetError(f"{file.name} is not a JSON object")
-    return data
 
 
 def _summary_in(file: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.eval.masks import Masks
 from gumshoe.eval.score.metrics import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
-from gumshoe.eval.view.episode_page import cap, episode_page, tree_members, tried_decisions
+from gumshoe.eval.view.episode_page import cap, episode_page, root_of, tried_decisions
 from gumshoe.eval.view.episodes import conversation_in, read_line, read_row
 from gumshoe.eval.view.evaluation_pages import (
     arm_label,
@@ -228,7 +228,8 @@ class Library:
         members = {one.row.id: one for one in siblings if one.source == entry.source and not one.live}
         branches = [one.row for one in members.values() if "branch of" in one.row.facts]
         parents = {row.id: str(row.facts["branch of"]) for row in branches}
-        found = [members[name] for name in tree_members(entry.row.id, parents) if name in members]
+        root = root_of(entry.row.id, parents)
+        found = [one for name, one in members.items() if root_of(name, parents) == root]
         if len(found) < 2:
             return []
         shown = {row["id"]: row for row in self._shown(found)}

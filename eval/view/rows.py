@@ -124,14 +124,7 @@ _KEPT = {"model", "agent", "task source", "tools", "failed calls", "findings", "
 
 def searchable_text(episode: Trajectory) -> str:
     """What was said and seen in an episode, as one text to search in."""
-    parts: list[str] = []
-    room = MOST_WORDS
-    for text in _spoken(episode):
-        parts.append(text[:room])
-        room -= len(parts[-1])
-        if room <= 0:
-            break
-    return "\n".join(part for part in parts if part)
+    return "\n".join(filter(None, _spoken(episode)))[:MOST_WORDS]
 
 
 def _spoken(episode: Trajectory) -> Iterator[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from gumshoe.errors import ConfigError, GumshoeError
@@ -19,6 +19,8 @@ from gumshoe.eval.view.static import PAGE, PAGE_FILES
 from gumshoe.eval.web import Guard
 
 __all__ = ["make_app"]
+
+DOWNLOAD = {"content-disposition": 'attachment; filename="trajectory.json"'}
 
 
 def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), token: str | None = None) -> Guard:
@@ -33,7 +35,7 @@ def make_app(library: Library, *, loopback: bool, names: Iterable[str] = (), tok
         Route("/api/mask/{key}", _answer(lambda request: library.mask(request.path_params["key"]))),
         Route("/api/evaluation/{slug}", _answer(lambda request: library.evaluation(request.path_params["slug"]))),
         Route("/api/task/{slug}/{task:path}", _answer(lambda request: library.task(**request.path_params))),
-        Route("/api/raw/{key}", _raw(library)),
+        Route("/api/raw/{key}", _answer(lambda request: library.raw(request.path_params["key"]), DOWNLOAD)),
     ]
     app = GZipMiddleware(Starlette(routes=routes), minimum_size=2_000, compresslevel=3)
     return Guard(app, loopback=loopback, names=names, token=token, page=True)
@@ -46,12 +48,13 @@ def _file(name: str) -> Callable[[Request], Response]:
     return answer
 
 
-def _answer(ask: Callable[[Request], Any]) -> Callable[..., Any]:
+def _answer(ask: Callable[[Request], Any], headers: Mapping[str, str] | None = None) -> Callable[..., Any]:
     """An endpoint that answers in JSON, in a thread: the index and the files are read there."""
 
     def work(request: Request) -> tuple[int, bytes]:
         try:
-            return 200, _json(ask(request))
+            found = ask(request)
+            return 200, found if isinstance(found, bytes) else _json(found)
         except NotThere as error:
             return 404, _json({"error": str(error)})
         except ConfigError as error:
@@ -61,7 +64,7 @@ def _answer(ask: Callable[[Request], Any]) -> Callable[..., Any]:
 
     async def endpoint(request: Request) -> Response:
         status, body = await run_in_threadpool(work, request)
-        return Response(body, status, media_type="application/json")
+        return Response(body, status, headers, media_type="application/json")
 
     return endpoint
 
@@ -73,18 +76,6 @@ def _rows(library: Library, request: Request) -> Any:
     except ValueError:
         raise ConfigError("`last` is the number of a row") from None
     return library.rows(given.get("era", ""), min(max(last, 0), 2**60))
-
-
-def _raw(library: Library) -> Callable[..., Any]:
-    async def endpoint(request: Request) -> Response:
-        try:
-            data = await run_in_threadpool(library.raw, request.path_params["key"])
-        except GumshoeError as error:
-            return PlainTextResponse(f"{error}\n", 404)
-        headers = {"content-disposition": 'attachment; filename="trajectory.json"'}
-        return Response(data, media_type="application/json", headers=headers)
-
-    return endpoint
 
 
 def _json(data: Any) -> bytes:

@@ -16,16 +16,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.config import read_yaml
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError
 
-__all__ = ["GoldPatches", "Kind", "Source", "find_sources", "inside", "parquet_files", "read_config", "stamp"]
+__all__ = ["GoldPatches", "Kind", "Source", "find_sources", "inside", "parquet_files", "read_config", "read_once", "stamp"]
 
 Kind = Literal["run", "dataset", "evaluation"]
+ReadT = TypeVar("ReadT")
 FIGURES = {"summary.json", "results.jsonl"}
 """An evaluation holds at least one of these files, or a folder of arms."""
 ARMS = "arms"
@@ -94,17 +95,20 @@ def stamp(file: Path) -> tuple[int, int, int]:
     return (facts.st_ino, facts.st_size, facts.st_mtime_ns)
 
 
-def read_config(folder: Path, root: Path) -> Mapping[str, Any]:
-    """The config.yaml of a folder, read again once it has changed; empty where there is none to read."""
-    file = folder / "config.yaml"
-    return _config_in(file, stamp(file)) if inside(file, root) else {}
+def read_once(file: Path, root: Path, read: Callable[[Path], ReadT]) -> ReadT | None:
+    """What `read` makes of a file, made anew once the file has changed; None where there is no such file in `root`."""
+    return _read_once(file, stamp(file), read) if inside(file, root) else None
 
 
 @lru_cache(maxsize=512)
-def _config_in(file: Path, state: tuple[int, int, int]) -> Mapping[str, Any]:
-    """The config in a file, read once for each `state` of it."""
+def _read_once(file: Path, state: tuple[int, int, int], read: Callable[[Path], Any]) -> Any:
+    return read(file)
+
+
+def read_config(folder: Path, root: Path) -> Mapping[str, Any]:
+    """The config.yaml of a folder; empty where there is none to read."""
     try:
-        return read_yaml(file)
+        return read_once(folder / "config.yaml", root, read_yaml) or {}
     except ConfigError:
         return {}
 

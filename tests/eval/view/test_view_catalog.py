@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.eval.view.episode_page import LONGEST_TEXT, MOST_CHARACTERS, cap, shown_code
+from gumshoe.eval.view.episode_page import LONGEST_TEXT, cap, shown_code
 from gumshoe.eval.view.episodes import read_line, read_row
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.sources import GoldPatches, find_sources
@@ -153,12 +153,10 @@ def test_gold_patches_come_only_from_where_they_may(tmp_path: Path, everything: 
     assert GoldPatches().find("shop/tax-0", source) is None
 
 
-def test_long_texts_are_cut_so_that_all_of_them_fit() -> None:
+def test_long_texts_are_cut() -> None:
     cut = cap({"one": "a" * (2 * LONGEST_TEXT), "few": ["b"], "none": None})
     assert len(cut["one"]) < LONGEST_TEXT + 100
     assert (cut["cut"], cut["few"], cut["none"]) == (1, ["b"], None)
-    many = cap({"all": ["c" * 100_000] * 400})
-    assert sum(map(len, many["all"])) < MOST_CHARACTERS * 1.5
 
 
 def test_rows_are_sent_once_until_the_index_starts_over(tmp_path: Path) -> None:
