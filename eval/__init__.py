@@ -1,15 +1,22 @@
 """Evaluation: arms, grading, measures, model servers, and the viewer.
 
+    gumshoe eval CONFIG: commands.eval ──> evaluate
+        checks                what is missing or wrong, before anything runs
+        arms ──> packs ──> solvers ──> solutions          (episodes are those of `collect`; `grader` judges patches)
+        scoring (score)       one Result for each episode or solution, and the Summary of them
+        swebench              the official harness, if the config asks for it
+        results.jsonl, summary.json ──> view: pages beside them
+
 | part | holds |
 |---|---|
 | `evaluate` | `gumshoe eval` from its config to its files: the place to start reading |
 | `config` | the configs of `gumshoe serve` and `gumshoe eval` |
 | `checks` | what is checked of this machine and of servers before anything runs |
 | `arms` | what is compared: where the pack of an arm comes from, and who solves the task with it |
-| `grader` | whether a patch fixes the bug, by our verifier and by the SWE-bench harness; tasks that are flaky |
+| `grader` | whether a patch fixes the bug, by our verifier, each patch once; tasks that are flaky |
 | `score` | the metrics of finished episodes, and means, intervals and tables of them |
 | `records`, `scoring` | what an evaluation records, and how it is made from what the arms did |
-| `swebench` | the official SWE-bench harness: predictions, a run of it, its report |
+| `swebench` | the official SWE-bench harness: predictions, a run of it, its report, its verdicts as scores |
 | `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
 | `serve` | model folders behind an OpenAI-compatible endpoint |
 | `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |

@@ -24,16 +24,11 @@ from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.grader import (
-    check_installed,
-    check_rows,
-    find_flaky,
-    grade_officially,
-    with_official,
-    write_all_predictions,
-)
+from gumshoe.eval.grader import find_flaky
 from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
+from gumshoe.eval.swebench import check_rows, check_tools, grade_officially, with_official, write_all_predictions
+from gumshoe.protocols import Scorer
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
@@ -83,7 +78,8 @@ def evaluate(
     tasks, flaky = _drop_flaky(config, ready.tasks, control, say)
     write_atomic(out / RUN_CONFIG, dump_config(config))
     with ExitStack() as stack:
-        run = EvalRun(config, tasks, control, stack.enter_context(open_factories(config.runner, config.ray)))
+        make_factory = stack.enter_context(open_factories(config.runner, config.ray))
+        run = EvalRun(config, tasks, control, make_factory, ready.scorers)
         for solver in ready.solvers:
             stack.callback(solver.close)
         _collect_packs(arms, run, hooks)
@@ -184,6 +180,7 @@ class _Prepared:
     arms: tuple[Arm, ...]
     solvers: tuple[Solver, ...]
     tasks: tuple[Pair, ...]
+    scorers: tuple[Scorer, ...]
     rows: Sequence[Mapping[str, Any]]
     losses: tuple[LossCurve, ...]
 
@@ -199,17 +196,18 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     checks = Checks()
     arms = make_arms(config)
     tasks: tuple[Pair, ...] = ()
+    scorers: tuple[Scorer, ...] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     losses: tuple[LossCurve, ...] = ()
     with checks.collect():
-        load_scorers(config.metrics)
+        scorers = load_scorers(config.metrics)
     with checks.collect():
         losses = read_losses(config.training_log)
     with checks.collect():
         tasks = choose_tasks(config, say)
     if config.harness is not None:
         with checks.collect():
-            check_installed()
+            check_tools()
         with checks.collect():
             rows = check_rows(config, {task.id for task, _ in tasks})
     # Even if no task can be loaded, the servers are checked.
@@ -224,7 +222,7 @@ def prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     with checks.collect():
         check_disk(Path(config.out), left)
     checks.report()
-    return _Prepared(arms, unique, tasks, rows, losses)
+    return _Prepared(arms, unique, tasks, scorers, rows, losses)
 
 
 def choose_tasks(config: EvalConfig, say: Callable[[str], None] = lambda line: None) -> tuple[Pair, ...]:

@@ -22,7 +22,6 @@ from gumshoe.eval.score.measures import (
     per_resolved,
 )
 from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
-from gumshoe.eval.score.ranking import Rankings
 from gumshoe.eval.score.sources import Sources, fetch_sources
 from gumshoe.eval.score.stats import expected_error
 from gumshoe.plugins import METRICS, announced, load_named
@@ -70,12 +69,10 @@ def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[
     path = run.out / "sources.jsonl"
     fetched = fetch_sources(run.tasks, episodes, config.sandbox, path, run.control, config.workers, run.repositories)
     sources = Sources((task for task, _ in run.tasks), fetched)
-    added = load_scorers(config.metrics)
     scored: dict[str, dict[tuple[str, int], Result]] = {}
     for name, of_arm in packs.items():
-        rankings = Rankings(sources, of_arm.ranked)
         scored[name] = {
-            (task, sample): score_trajectory(name, episode, pairs[task][1], rankings, added, sample=sample)
+            (task, sample): score_trajectory(name, episode, pairs[task][1], sources, run.scorers, sample=sample)
             for (task, sample), episode in of_arm.episodes.items()
         }
     return scored
@@ -85,7 +82,7 @@ def score_trajectory(
     arm: str,
     trajectory: Trajectory,
     oracle: Oracle,
-    rankings: Rankings,
+    sources: Sources,
     added: Iterable[Scorer] = (),
     *,
     sample: int = 0,
@@ -96,7 +93,7 @@ def score_trajectory(
         ConfigError: a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
-    scores |= own_scores(trajectory, oracle, rankings)
+    scores |= own_scores(trajectory, oracle, sources)
     scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in added}
     return Result(
         arm=arm,
@@ -149,7 +146,7 @@ def _blank(arm: str, task: Task, sample: int) -> Result:
     )
 
 
-def load_scorers(names: Iterable[str]) -> list[Scorer]:
+def load_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
     """One scorer for each name.
 
     Args:
@@ -167,7 +164,7 @@ def load_scorers(names: Iterable[str]) -> list[Scorer]:
         if scorer.name in scorers:
             raise ConfigError(f"metric {scorer.name!r} is listed twice: list each metric once")
         scorers[scorer.name] = scorer
-    return list(scorers.values())
+    return tuple(scorers.values())
 
 
 def _load(name: str) -> Scorer:
@@ -188,7 +185,7 @@ def summarize(
     config = run.config
     shown = [arm for arm in arms if arm.name in by_arm]
     seeking = {arm.name: by_arm[arm.name] for arm in shown if arm.packs.policy is not None}
-    own = {scorer.name: str(getattr(scorer, "unit", "")) for scorer in load_scorers(config.metrics)}
+    own = {scorer.name: str(getattr(scorer, "unit", "")) for scorer in run.scorers}
     return Summary(
         title=config.title,
         config_hash=config_hash(config),

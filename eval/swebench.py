@@ -1,4 +1,7 @@
-"""Predictions as the official harness reads them; runs it in a process of its own and reads its report.
+"""The official SWE-bench harness: runs it in a process of its own, reads its report, and scores an evaluation with it.
+
+    results of an evaluation ──write_all_predictions──> preds/ARM.jsonl ──grade_officially──> reports ──with_official──┐
+    preds.jsonl of `gumshoe grade` ──read_predictions──> run_harness: rows, predictions ──> HarnessReport     results <┘
 
 Nothing is fetched: the rows are written to a local file, and an image that the daemon has is used as it is. Everything
 that the harness writes goes below one folder. It keeps a result for each run id and instance, so the run id is made
@@ -15,7 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,14 +26,34 @@ from typing import IO, Any
 from pydantic import Field, ValidationError
 
 from gumshoe.env.tasks.harness_rows import COMPLETED, harness_rows
-from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
+from gumshoe.env.tasks.rows import read_rows
+from gumshoe.errors import ConfigError, DatasetError, GumshoeError, SandboxError, TaskError
+from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.records import Result
 from gumshoe.records import Record
 from gumshoe.storage import describe, read_json, read_jsonl, write_atomic, write_jsonl
 
-__all__ = ["HarnessReport", "Prediction", "check_tools", "read_predictions", "run_harness", "write_predictions"]
+__all__ = [
+    "HarnessReport",
+    "OfficialGrades",
+    "Prediction",
+    "check_rows",
+    "check_tools",
+    "grade_officially",
+    "read_predictions",
+    "run_evaluation",
+    "run_harness",
+    "with_official",
+    "write_all_predictions",
+    "write_predictions",
+]
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 REPORT_VERSION = 2
+CONTAINER_GONE = "No such container"
+RESOLVED = {"resolved": 1.0, "unresolved": 0.0, "empty": 0.0, "error": 0.0}
+"""What does not apply, or takes too long, is not resolved, as on the leaderboard; what failed for a reason outside the
+patch has no score."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +108,7 @@ def run_harness(
         on_line: called with each line that the harness prints.
 
     Raises:
-        ModuleNotFoundError: the extra `swebench` is not installed.
-        ConfigError: the run id cannot be a folder's name.
+        ConfigError: the extra `swebench` is not installed, or the run id cannot be a folder's name.
         SandboxError: no daemon answers, or the harness ended without a report.
         TaskError: a prediction is for no row, or a row lacks what the harness needs.
     """
@@ -100,17 +122,17 @@ def run_harness(
     check_tools()
     place = folder.resolve() / run_id
     place.mkdir(parents=True, exist_ok=True)
-    _write_rows(place / "rows.jsonl", ready)
+    write_atomic(place / "rows.jsonl", "".join(f"{json.dumps(row, default=str)}\n" for row in ready))
     write_predictions(place / "preds.jsonl", predictions)
-    _run(place, run_id, workers, timeout_s, on_line)
+    run_evaluation(place, run_id, workers, timeout_s, on_line)
     completed = tuple(row["instance_id"] for row in ready if COMPLETED in row)
     return _read_report(place, run_id, predictions, completed)
 
 
 def check_tools() -> None:
-    """Raises ModuleNotFoundError without the extra `swebench`, SandboxError where no daemon answers."""
+    """Raises ConfigError without the extra `swebench`, SandboxError where no daemon answers."""
     if importlib.util.find_spec("swebench") is None:
-        raise ModuleNotFoundError("No module named 'swebench'", name="swebench")
+        raise ConfigError("the official harness is not installed: pip install 'gumshoe-debug[swebench]'")
     if shutil.which("docker") is None:
         raise SandboxError("the harness calls the program `docker`, which is not installed")
     from gumshoe.env.sandboxes.containers.engine import connect
@@ -126,12 +148,12 @@ def _run_id(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
     return f"gumshoe-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:12]}"
 
 
-def _write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    write_atomic(path, "".join(f"{json.dumps(row, default=str)}\n" for row in rows))
+def run_evaluation(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callable[[str], None]) -> None:
+    """Runs the harness in `place`; what it prints is kept in harness.log. Raises SandboxError when it fails.
 
-
-def _run(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callable[[str], None]) -> None:
-    """Runs the harness in `place`; what it prints is kept in harness.log. Raises SandboxError when it fails."""
+    Before its report, the harness lists all containers, which fails if anyone removes one meanwhile. It is then run once
+    more, which is quick, as it keeps its verdicts.
+    """
     options = {
         "--dataset_name": "rows.jsonl",
         "--predictions_path": "preds.jsonl",
@@ -146,39 +168,38 @@ def _run(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callab
         "swebench.harness.run_evaluation",
         *(word for pair in options.items() for word in pair),
     ]
-    environment = {**os.environ, **OFFLINE, "PYTHONUNBUFFERED": "1"}
-    with (
-        (place / "harness.log").open("w", encoding="utf-8") as log,
-        subprocess.Popen(
-            argv,
-            cwd=place,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process,
-    ):
+    with (place / "harness.log").open("w", encoding="utf-8") as log:
+        code, last = _run(argv, place, log, on_line)
+        if code != 0 and CONTAINER_GONE in last:
+            code, last = _run(argv, place, log, on_line)
+    if code != 0:
+        raise SandboxError(f"the harness ended with exit code {code}: {last} (see {log.name})")
+
+
+def _run(argv: Sequence[str], place: Path, log: IO[str], on_line: Callable[[str], None]) -> tuple[int, str]:
+    """The exit code of the harness, and the last line that it printed."""
+    with subprocess.Popen(
+        argv,
+        cwd=place,
+        env={**os.environ, **OFFLINE, "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
         assert process.stdout is not None
+        last = "it printed nothing"
         try:
-            last = _follow(process.stdout, log, on_line)
+            for line in process.stdout:
+                log.write(line)
+                if line.strip():
+                    last = line.strip()
+                    on_line(last)
         except BaseException:
             process.terminate()
             raise
-    if process.returncode != 0:
-        raise SandboxError(f"the harness ended with exit code {process.returncode}: {last} (see {log.name})")
-
-
-def _follow(lines: IO[str], log: IO[str], on_line: Callable[[str], None]) -> str:
-    """Copies what is printed and returns the last line that is not blank."""
-    last = "it printed nothing"
-    for line in lines:
-        log.write(line)
-        if line.strip():
-            last = line.strip()
-            on_line(last)
-    return last
+    return process.returncode, last
 
 
 def _read_report(
@@ -264,3 +285,105 @@ def _prediction(row: Any, where: str) -> Prediction:
         return Prediction.model_validate(known)
     except ValidationError as error:
         raise DatasetError(f"{where}: {describe(error)}") from None
+
+
+@dataclass(frozen=True)
+class OfficialGrades:
+    """The harness's reports by arm; `failure` says in one line why there are no more."""
+
+    reports: Mapping[str, HarnessReport]
+    failure: str | None = None
+
+
+def write_all_predictions(
+    by_arm: Mapping[str, Sequence[Result]], main: str | None, out: Path
+) -> dict[str, list[Prediction]]:
+    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the one that counts most.
+
+    The first sample of each task is predicted, even if it changed nothing.
+    """
+    made = {
+        arm: [_predict(arm, result) for result in results if result.sample == 0 and "solved" in result.scores]
+        for arm, results in by_arm.items()
+    }
+    made = {arm: predictions for arm, predictions in made.items() if predictions}
+    for arm, predictions in made.items():
+        write_predictions(out / "preds" / f"{arm}.jsonl", predictions)
+    if main in made:
+        write_predictions(out / "preds.jsonl", made[main])
+    return made
+
+
+def _predict(arm: str, result: Result) -> Prediction:
+    return Prediction(instance_id=result.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=result.patch)
+
+
+def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of these tasks as the harness wants them.
+
+    Raises:
+        ConfigError: the tasks are not from SWE-bench.
+        TaskError: the rows cannot be read, or, a line for each, some are missing or cannot be completed.
+    """
+    assert config.harness is not None
+    name, _, path = config.tasks.source.partition(":")
+    if name != "swebench":
+        raise ConfigError(f"harness grades SWE-bench only, and the tasks come from {name}: leave it out")
+    options = config.tasks.options
+    source = config.harness.rows or path or options.get("path", "SWE-bench/SWE-bench_Lite")
+    found = read_rows(str(source), str(options.get("split", "test")))
+    rows = {name: row for row in found if isinstance(name := row.get("instance_id"), str)}
+    missing = sorted(set(ids) - rows.keys())
+    if missing:
+        raise TaskError(
+            "\n".join(f"task {name}: {source} has no row for it, which the harness needs" for name in missing)
+        )
+    return harness_rows(row for name, row in rows.items() if name in ids)
+
+
+def grade_officially(
+    config: EvalConfig,
+    rows: Sequence[Mapping[str, Any]],
+    predictions: Mapping[str, Sequence[Prediction]],
+    say: Callable[[str], None],
+) -> OfficialGrades:
+    """The harness's report on each arm's predictions, up to the first arm on which it fails."""
+    assert config.harness is not None
+    reports: dict[str, HarnessReport] = {}
+    for arm, of_arm in predictions.items():
+        wanted = {prediction.instance_id for prediction in of_arm}
+        say(f"official harness: {arm}, {sum(bool(one.model_patch) for one in of_arm)} patches")
+        try:
+            report = run_harness(
+                [row for row in rows if row["instance_id"] in wanted],
+                of_arm,
+                Path(config.out) / "harness" / arm,
+                workers=config.harness.workers,
+                timeout_s=config.harness.timeout_s,
+            )
+        except (GumshoeError, OSError) as error:
+            return OfficialGrades(reports, f"the official harness failed on arm {arm}: {' '.join(str(error).split())}")
+        reports[arm] = report
+        say(f"official harness: {arm}, {len(report.resolved)} of {len(of_arm)} resolved, {report.path}")
+    return OfficialGrades(reports)
+
+
+def with_official(
+    by_arm: Mapping[str, Sequence[Result]], reports: Mapping[str, HarnessReport]
+) -> dict[str, list[Result]]:
+    """The results with the harness's verdict, on the first sample of each task."""
+    return {
+        arm: [
+            result.model_copy(
+                update={"scores": {**result.scores, "official": _official_score(reports[arm], result.task_id)}}
+            )
+            if result.sample == 0 and arm in reports and result.task_id in reports[arm].outcomes
+            else result
+            for result in results
+        ]
+        for arm, results in by_arm.items()
+    }
+
+
+def _official_score(report: HarnessReport, task_id: str) -> float | None:
+    return None if task_id in report.outside else RESOLVED[report.outcomes[task_id]]

@@ -1,11 +1,9 @@
-"""Other explorers' answers as packs and rankings: a list of places, and the answers of CodeScout and FastContext."""
+"""Other explorers' answers as packs: lists of places, and the answers of CodeScout and FastContext, converted to such."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,6 @@ from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.score.ranking import Ranked
 from gumshoe.eval.score.sources import Sources, check_sources, fetch_sources
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, parse_json, read_jsonl
@@ -27,106 +24,34 @@ __all__ = ["AnswerPacks"]
 
 CITATION = re.compile(r"^\s*(?:[-*]\s*)?`?(?P<path>[^\s:`]+):(?P<start>\d+)(?:-(?P<end>\d+))?`?", re.MULTILINE)
 FINAL = re.compile(r"<final_answer>(.*?)(?:</final_answer>|\Z)", re.DOTALL)
-PLACE = re.compile(r"(?P<path>[^:]+)(?::(?:(?P<start>\d+)(?:-(?P<end>\d+))?|(?P<name>[^\d\W][\w.]*)))?")
+PLACE = re.compile(r"(?P<path>[^:]+)(?::(?:(?P<start>\d+)(?:-(?P<end>\d+))?|(?P<name>[^\d:].*)))?")
 
 
-@dataclass(frozen=True)
-class ExplorerAnswer:
-    """What an explorer named; `ranked` if it ranks by names alone."""
-
-    pack: ContextPack
-    ranked: Ranked | None = None
-
-
-class NameLookup:
-    """Finds classes and functions in the files of a task before the repair."""
-
-    def __init__(self, sources: Sources, task_id: str) -> None:
-        self._sources = sources
-        self._task_id = task_id
-
-    def place(self, path: str, name: str = "") -> Location:
-        """Where the class or function is; the file's first line where there is none, or `name` is empty."""
-        span = next((span for span in self._spans(path) if span.name == name), None)
-        start, end = (1, 1) if span is None else (span.start, span.end)
-        return Location(path=path, start=start, end=end, symbol=name or None)
-
-    def _spans(self, path: str) -> Sequence[Any]:
-        return self._sources.spans(self._task_id, path) or ()
-
-
-def _codescout(given: Any, lookup: NameLookup) -> ExplorerAnswer:
-    """The arguments of `localization_finish`, or its `locations`: file, class_name and function_name of each."""
-    given = parse_json(given) if isinstance(given, str) else given
+def _codescout_places(answer: Any) -> list[str]:
+    """From the arguments of `localization_finish`, or its `locations`: file, class_name and function_name of each."""
+    given = parse_json(answer) if isinstance(answer, str) else answer
     items = given.get("locations") if isinstance(given, Mapping) else given
-    files: list[str] = []
-    functions: list[str] = []
-    places: list[Location] = []
+    places: list[str] = []
     for item in items if isinstance(items, list) else ():
-        if not (isinstance(item, Mapping) and isinstance(item.get("file"), str)):
-            continue
-        path = item["file"]
-        outer, function = ([name] if isinstance(name, str) and name else [] for name in _pair(item))
-        files.append(path)
-        functions += [f"{path}:{'.'.join((*outer, name))}" for name in function]
-        places.append(lookup.place(path, ".".join((*outer, *function))))
-    ranked = Ranked(tuple(dict.fromkeys(files)), tuple(dict.fromkeys(functions)))
-    return ExplorerAnswer(ContextPack(locations=tuple(places)), ranked)
+        if isinstance(item, Mapping) and isinstance(item.get("file"), str):
+            names = [name for key in ("class_name", "function_name") if isinstance(name := item.get(key), str) and name]
+            places.append(f"{item['file']}:{'.'.join(names)}" if names else item["file"])
+    return places
 
 
-def _pair(item: Mapping[str, Any]) -> tuple[Any, Any]:
-    return item.get("class_name"), item.get("function_name")
-
-
-def _fastcontext(given: Any, lookup: NameLookup) -> ExplorerAnswer:
-    """The last `<final_answer>`: one `path:start-end` per line. Other lines are left out."""
-    answers = FINAL.findall(given) if isinstance(given, str) else []
+def _fastcontext_places(answer: Any) -> list[str]:
+    """From the last `<final_answer>`: one `path:start-end` per line. Other lines are left out."""
+    answers = FINAL.findall(answer) if isinstance(answer, str) else []
     found = CITATION.finditer(answers[-1]) if answers else ()
     spans = [(match["path"], int(match["start"]), int(match["end"] or match["start"])) for match in found]
-    places = (Location(path=path, start=start, end=end) for path, start, end in spans if 1 <= start <= end)
-    return ExplorerAnswer(ContextPack(locations=tuple(places)))
+    return [f"{path}:{start}-{end}" for path, start, end in spans if 1 <= start <= end]
 
 
-def _places(row: Mapping[str, Any], lookup: NameLookup) -> ExplorerAnswer:
-    """`locations`, best first: `path`, `path:12`, `path:12-20` or `path:Class.method`, or objects as in a pack.
-
-    Whatever else a pack holds, such as `findings`, may stand beside them.
-    """
-    given = row["locations"]
-    if not isinstance(given, list):
-        raise ValueError("locations is not a list")
-    places = [_place(item, lookup) if isinstance(item, str) else item for item in given]
-    facts = {name: value for name, value in row.items() if name in ContextPack.model_fields}
-    return ExplorerAnswer(ContextPack.model_validate({**facts, "locations": places}))
-
-
-def _place(text: str, lookup: NameLookup) -> Location:
-    match = PLACE.fullmatch(text.strip())
-    if match is None:
-        raise ValueError(f"{text!r} is not path, path:line, path:start-end or path:name")
-    if match["start"] is None:
-        return lookup.place(match["path"], match["name"] or "")
-    return Location(path=match["path"], start=int(match["start"]), end=int(match["end"] or match["start"]))
-
-
-@dataclass(frozen=True)
-class AnswerFormat:
-    """How one kind of answer is read.
-
-    Args:
-        column: what a line must have, besides the task's name.
-        read: makes an answer from a line, or from its column `answer` if that is the column. Raises ValueError.
-    """
-
-    column: str
-    read: Callable[[Any, NameLookup], ExplorerAnswer]
-
-
-FORMATS: Mapping[str, AnswerFormat] = {
-    "codescout": AnswerFormat("answer", _codescout),
-    "fastcontext": AnswerFormat("answer", _fastcontext),
-    "places": AnswerFormat("locations", _places),
+CONVERTERS: Mapping[str, Callable[[Any], list[str]]] = {
+    "codescout": _codescout_places,
+    "fastcontext": _fastcontext_places,
 }
+"""By format, what makes `locations` of the column `answer`. Raises ValueError."""
 
 
 class AnswerPacks:
@@ -137,15 +62,15 @@ class AnswerPacks:
     """
 
     def __init__(self, config: AnswersConfig) -> None:
-        self._config = config
         self._path = Path(config.path).expanduser()
+        self._convert = CONVERTERS.get(config.format)
         self.policy = PolicyInfo(kind=config.format, agent="seeker")
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """Nothing is left to run. It is a fault if a line is not an answer, or if none answers one of the tasks."""
         with checks.collect():
-            if not any(task.id in self._given for task, _ in tasks) and tasks:
-                named = f"; it has {next(iter(self._given))}, for example" if self._given else ""
+            if not any(task.id in self._rows for task, _ in tasks) and tasks:
+                named = f"; it has {next(iter(self._rows))}, for example" if self._rows else ""
                 raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
         return 0
 
@@ -158,23 +83,16 @@ class AnswerPacks:
             SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
         """
         check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
-        rough = [self._episode(task, self._answer(task, Sources([]))) for task, _ in run.tasks]
+        # Which files a task in an image has to be read for is known only from its answer, without names at first.
+        rough = [self._episode(task, Sources([])) for task, _ in run.tasks]
         path, config = run.out / "answers.jsonl", run.config
         fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers, run.repositories)
         sources = Sources((task for task, _ in run.tasks), fetched)
-        answers = {task.id: self._answer(task, sources) for task, _ in run.tasks}
-        episodes = {(task.id, 0): self._episode(task, answers[task.id]) for task, _ in run.tasks}
-        return CollectedPacks(
-            {key: one.context_pack or ContextPack() for key, one in episodes.items()},
-            episodes,
-            ranked={
-                name: answer.ranked
-                for name, answer in answers.items()
-                if answer is not None and answer.ranked is not None
-            },
-        )
+        episodes = {(task.id, 0): self._episode(task, sources) for task, _ in run.tasks}
+        return CollectedPacks({key: one.context_pack or ContextPack() for key, one in episodes.items()}, episodes)
 
-    def _episode(self, task: Task, answer: ExplorerAnswer | None) -> Trajectory:
+    def _episode(self, task: Task, sources: Sources) -> Trajectory:
+        pack = self._pack(task, sources)
         return Trajectory(
             id=f"{task.id}#answer",
             task=task_ref(task),
@@ -182,35 +100,54 @@ class AnswerPacks:
             tools=(),
             messages=(Message(role="user", content=task.problem_statement),),
             steps=(),
-            stop=StopReason.UNKNOWN if answer is None else StopReason.REPORTED,
-            context_pack=None if answer is None else answer.pack,
+            stop=StopReason.UNKNOWN if pack is None else StopReason.REPORTED,
+            context_pack=pack,
             provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
         )
 
-    def _answer(self, task: Task, sources: Sources) -> ExplorerAnswer | None:
-        given = self._given.get(task.id)
-        if given is None:
+    def _pack(self, task: Task, sources: Sources) -> ContextPack | None:
+        """The answer to a task; what else a pack holds, such as `findings`, may stand beside its `locations`."""
+        row = self._rows.get(task.id)
+        if row is None:
             return None
         try:
-            return FORMATS[self._config.format].read(given, NameLookup(sources, task.id))
+            given = row["locations"] if self._convert is None else self._convert(row["answer"])
+            if not isinstance(given, list):
+                raise ValueError("locations is not a list")
+            places = [_place(item, task, sources) if isinstance(item, str) else item for item in given]
+            facts = {name: value for name, value in row.items() if name in ContextPack.model_fields}
+            return ContextPack.model_validate({**facts, "locations": places})
         except ValidationError as error:
             raise DatasetError(f"{self._path}: the pack of {task.id} is invalid: {describe(error)}") from None
-        except json.JSONDecodeError:
-            raise DatasetError(f"{self._path}: the answer to {task.id} is not JSON") from None
         except ValueError as error:
             raise DatasetError(f"{self._path}: the answer to {task.id} cannot be read: {error}") from None
 
     @cached_property
-    def _given(self) -> dict[str, Any]:
-        """What each line gives, by task id. Raises DatasetError."""
-        column = FORMATS[self._config.format].column
-        given: dict[str, Any] = {}
+    def _rows(self) -> dict[str, dict[str, Any]]:
+        """The lines by task id. Raises DatasetError."""
+        column = "locations" if self._convert is None else "answer"
+        rows: dict[str, dict[str, Any]] = {}
         for number, row in read_jsonl(self._path):
             name = row.get("task_id") or row.get("instance_id")
             if not name or column not in row:
                 raise DatasetError(
                     f"{self._path} line {number} is not an answer: it needs task_id and {column} "
-                    f"(format {self._config.format})"
+                    f"(format {self.policy.kind})"
                 )
-            given[str(name)] = row["answer"] if column == "answer" else row
-        return given
+            rows[str(name)] = row
+        return rows
+
+
+def _place(text: str, task: Task, sources: Sources) -> Location:
+    """`path`, `path:12`, `path:12-20`, or `path:Class.method`, which is looked up in the file before the repair.
+
+    A path alone, and a name that is not there, stand for the file's first line. Raises ValueError.
+    """
+    match = PLACE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not path, path:line, path:start-end or path:name")
+    path, name = match["path"], match["name"]
+    if match["start"] is not None:
+        return Location(path=path, start=int(match["start"]), end=int(match["end"] or match["start"]))
+    span = next((span for span in sources.spans(task.id, path) or () if span.name == name), None)
+    return Location(path=path, start=1 if span is None else span.start, end=1 if span is None else span.end, symbol=name)

@@ -12,8 +12,8 @@ from gumshoe.collect.run.factories import InProcess, MakeFactory
 from gumshoe.env.git import Repositories
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.score.ranking import Ranked
 from gumshoe.eval.serve import ModelServer
+from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
 __all__ = ["Arm", "Attempt", "CollectedPacks", "EvalRun", "Hooks", "PackSource", "Pair", "Solution", "Solver"]
@@ -41,14 +41,15 @@ class Hooks:
 
 @dataclass(frozen=True)
 class EvalRun:
-    """What all arms of a run share: the tasks, what stops the run, where the sandboxes are, and the packs of the arms
-    that are done, by the arm's name.
+    """What all arms of a run share: the tasks, what stops the run, where the sandboxes are, the metrics of the config's
+    own, and the packs of the arms that are done, by the arm's name.
     """
 
     config: EvalConfig
     tasks: tuple[Pair, ...]
     control: Control
     make_factory: MakeFactory = InProcess
+    scorers: tuple[Scorer, ...] = ()
     packs: dict[str, CollectedPacks] = field(default_factory=dict)
 
     @property
@@ -72,14 +73,13 @@ class CollectedPacks:
     """What a source handed over, by task id and sample; tasks that were not reached are missing.
 
     A pack of None means that the solver is given none. `episodes` are those that the packs come from, and `tools` the
-    names of the tools that they were run with; `ranked` holds, by task id, the answers of an explorer that ranks files,
-    modules and functions separately; `failed` counts episodes that were given up; `stopped` says why it ended early.
+    names of the tools that they were run with; `failed` counts episodes that were given up; `stopped` says why it ended
+    early.
     """
 
     packs: Mapping[TaskSample, ContextPack | None]
     episodes: Mapping[TaskSample, Trajectory] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
-    ranked: Mapping[str, Ranked] = field(default_factory=dict)
     failed: int = 0
     stopped: str | None = None
 

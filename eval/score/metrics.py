@@ -16,7 +16,7 @@ from functools import lru_cache
 from gumshoe.collect.packs import Gold, Overlap, clean_path, grounded_share, lines_overlap
 from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
-from gumshoe.eval.score.ranking import ACC, Rankings, locations_of
+from gumshoe.eval.score.ranking import ACC, accuracy_of, locations_of
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
 from gumshoe.records.agreement import INVALID_KINDS
@@ -33,7 +33,6 @@ __all__ = [
     "localization_of",
     "own_scores",
     "seconds_of",
-    "stated_confidence",
     "tokens_of",
     "tool_counts",
     "valid_share",
@@ -73,9 +72,6 @@ METRICS = (
         for level, k in ACC
     ),
     Metric("grounding", "Grounded", "findings that a new run confirms and that tell failing tests from passing ones"),
-    Metric("brier", "Brier", "squared error of the stated confidence: 0 is best, 0.25 is a coin", unit=""),
-    Metric("debugged", "Debugged", "episodes that used the debugger"),
-    Metric("repeats", "Repeats", "calls that repeat an earlier one"),
     Metric("steps", "Steps", "turns of an episode", unit="turns"),
     Metric("tokens", "Tokens", "tokens of an episode, prompt and completion", unit="tokens"),
     Metric("cost", "Cost", "dollars of an episode", unit="dollars"),
@@ -87,36 +83,32 @@ METRICS = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
-def own_scores(trajectory: Trajectory, oracle: Oracle, rankings: Rankings) -> dict[str, float | None]:
+def own_scores(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
     """All of Gumshoe's own metrics of an episode, by name. Raises TaskError if the gold patch is not a patch."""
     return {
         **conduct_of(trajectory),
-        **localization_of(trajectory, oracle, rankings.sources),
-        **rankings.accuracy_of(trajectory, oracle),
+        **localization_of(trajectory, oracle, sources),
+        **accuracy_of(trajectory, oracle, sources),
     }
 
 
 def conduct_of(trajectory: Trajectory) -> dict[str, float | None]:
     """The metrics that need no gold patch: shares are 0 to 1, `cost` is in dollars, `seconds` in seconds.
 
-    `repeats` is the share of calls that ask for what an earlier call has already asked for. `grounding` is the share of
-    findings whose probe was confirmed and tells failing tests from passing ones: None where there is no pack, a pack
-    without findings, or one whose findings were never checked.
+    `grounding` is the share of findings whose probe was confirmed and tells failing tests from passing ones: None where
+    there is no pack, a pack without findings, or one whose findings were never checked. `confidence` is what was stated
+    in the turn that handed the pack over.
     """
     steps, pack = trajectory.steps, trajectory.context_pack
-    calls = [call for step in steps for call in step.tool_calls]
-    asked = [call.asks for call in calls if call.parse_error is None]
     return {
         "valid_calls": valid_share(steps),
         "reported": float(pack is not None),
         "grounding": None if pack is None else grounded_share(pack),
-        "confidence": stated_confidence(trajectory),
+        "confidence": steps[-1].confidence if pack is not None and steps else None,
         "steps": len(steps),
         "tokens": tokens_of(trajectory),
         "cost": trajectory.usage.cost_usd,
         "seconds": seconds_of(trajectory),
-        "repeats": 1 - len(set(asked)) / len(asked) if asked else None,
-        "debugged": float(any(call.name == "pdb" for call in calls)),
     }
 
 
@@ -135,13 +127,6 @@ def _is_valid(step: Step) -> bool:
         return False
     failures = (observation.failure for observation in step.observations)
     return not any(failure is not None and failure.kind in INVALID_KINDS for failure in failures)
-
-
-def stated_confidence(trajectory: Trajectory) -> float | None:
-    """The confidence of the turn that handed the pack over; None where nothing was handed over or stated."""
-    if trajectory.context_pack is None or not trajectory.steps:
-        return None
-    return trajectory.steps[-1].confidence
 
 
 def tokens_of(trajectory: Trajectory) -> int | None:
@@ -164,9 +149,7 @@ def tool_counts(trajectory: Trajectory) -> dict[str, int]:
 def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
     """The pack's locations against the gold patch, in files, functions and lines.
 
-    `reciprocal_rank` is 1 / rank of the first location that holds a gold line, 0 if none does. `brier` is the squared
-    difference between the confidence that was stated with the report and whether its first location holds a gold line:
-    0 is best, always saying 0.5 gives 0.25, None if none was stated.
+    `reciprocal_rank` is 1 / rank of the first location that holds a gold line, 0 if none does.
 
     An episode that ended without a pack handed over nothing: recall, F1 and reciprocal rank are 0, precision is None. A
     task whose gold patch touches no line of an existing file is unscored, and so are functions if the source cannot be
@@ -178,7 +161,6 @@ def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) ->
     files = _sets_overlap({clean_path(place.path) for place in places}, gold.keys())
     functions = _functions_overlap(places, gold, trajectory.task.id, sources)
     rank = first_right_rank(places, gold)
-    confidence = stated_confidence(trajectory)
     return {
         "file_recall": files.recall,
         "function_recall": None if functions is None else functions.recall,
@@ -186,7 +168,6 @@ def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) ->
         "line_recall": lines.recall,
         "line_f1": lines.f1,
         "reciprocal_rank": None if not gold else 0.0 if rank is None else 1 / rank,
-        "brier": None if confidence is None or not gold else (confidence - (rank == 1)) ** 2,
     }
 
 

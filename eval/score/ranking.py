@@ -7,8 +7,7 @@ LocAgent.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from unidiff.patch import Hunk, Line
@@ -20,66 +19,37 @@ from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Location, Oracle, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["ACC", "Ranked", "Rankings", "acc_at", "edited_functions", "locations_of"]
+__all__ = ["ACC", "acc_at", "accuracy_of", "edited_functions", "functions_at", "locations_of"]
 
 ACC = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Names at each level, best first: `path`, and `path:function` or `path:Class.method`."""
+def accuracy_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
+    """Acc@k at each level: what was handed over is ranked by the order of the pack's locations.
 
-    file: tuple[str, ...] = ()
-    function: tuple[str, ...] = ()
-
-
-class Rankings:
-    """What was named and what was to be found.
-
-    Args:
-        sources: the files before the repair, also an attribute.
-        given: by task id, the rankings of an explorer that ranks each level separately; without one, the order is that
-            of the pack's locations, and of what their lines run through.
+    None if the gold patch edits no existing function that can be read. Raises TaskError if that is not a patch.
     """
+    task_id, places = trajectory.task.id, locations_of(trajectory)
+    edited = _edited_in(sources, task_id, oracle.gold_patch)
+    if not edited:
+        return {f"{level}_acc@{k}": None for level, k in ACC}
+    gold = {"file": [name.partition(":")[0] for name in edited], "function": edited}
+    named = {
+        "file": [clean_path(place.path) for place in places],
+        "function": [name for place in places for name in functions_at(place, task_id, sources)],
+    }
+    return {f"{level}_acc@{k}": acc_at(named[level], gold[level], k) for level, k in ACC}
 
-    def __init__(self, sources: Sources, given: Mapping[str, Ranked] | None = None) -> None:
-        self.sources = sources
-        self._given = given or {}
-        self._edited = lru_cache(maxsize=4096)(self._read_edited)
 
-    def accuracy_of(self, trajectory: Trajectory, oracle: Oracle) -> dict[str, float | None]:
-        """Acc@k at each level; None if the gold patch edits no existing function that can be read.
+@lru_cache(maxsize=4096)
+def _edited_in(sources: Sources, task_id: str, patch: str) -> tuple[str, ...] | None:
+    return edited_functions(patch, lambda path: sources.text(task_id, path))
 
-        Raises TaskError if that is not a patch.
-        """
-        gold = self.gold(trajectory.task.id, oracle)
-        if gold is None:
-            return {f"{level}_acc@{k}": None for level, k in ACC}
-        named = self.named(trajectory)
-        return {f"{level}_acc@{k}": acc_at(getattr(named, level), getattr(gold, level), k) for level, k in ACC}
 
-    def gold(self, task_id: str, oracle: Oracle) -> Ranked | None:
-        """Files and functions that the patch edits. None if the task is unscored."""
-        functions = self._edited(task_id, oracle.gold_patch)
-        files = dict.fromkeys(name.partition(":")[0] for name in functions or ())
-        return Ranked(tuple(files), functions) if functions else None
-
-    def named(self, trajectory: Trajectory) -> Ranked:
-        """What an episode handed over; nothing where it ended without a pack."""
-        found = self._given.get(trajectory.task.id)
-        if found is not None and trajectory.context_pack is not None:
-            return found
-        locations, task = locations_of(trajectory), trajectory.task.id
-        names = [name for place in locations for name in self._names(task, place)]
-        files = dict.fromkeys(clean_path(place.path) for place in locations)
-        return Ranked(tuple(files), tuple(dict.fromkeys(names)))
-
-    def _names(self, task_id: str, place: Location) -> list[str]:
-        path = clean_path(place.path)
-        return [f"{path}:{name}" for name in _outermost_names(self.sources.spans(task_id, path) or (), place)]
-
-    def _read_edited(self, task_id: str, patch: str) -> tuple[str, ...] | None:
-        return edited_functions(patch, lambda path: self.sources.text(task_id, path))
+def functions_at(place: Location, task_id: str, sources: Sources) -> list[str]:
+    """What a location names, as `path:function`: the functions that its lines run through, or a class."""
+    path = clean_path(place.path)
+    return [f"{path}:{name}" for name in _outermost_names(sources.spans(task_id, path) or (), place)]
 
 
 def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:

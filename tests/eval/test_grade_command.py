@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.harness_rows import harness_row
-from gumshoe.env.tasks.taskset import write_taskset
-from gumshoe.errors import ConfigError, DatasetError, TaskError
-from gumshoe.eval.swebench import Prediction, read_predictions, run_harness, write_predictions
-from gumshoe.records import Oracle, Task, WorkspaceSpec
+from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
+from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, run_harness, write_predictions
+from support.shop_tasks import make_taskset
 
 ONE = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch="p")
 OLD, NEW = b"def test_a():\n    assert 0\n", b"def test_a():\n    assert 1\n"
@@ -98,30 +99,49 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
         run_harness([ROW], [ONE], tmp_path, run_id="../elsewhere")
 
 
+HARNESS = """
+import sys
+with open("runs", "a+") as file:
+    file.write(".")
+    file.seek(0)
+    runs = len(file.read())
+if runs <= {failing}:
+    sys.exit('404 Client Error: Not Found ("{message}: 12ab")')
+"""
+
+
+@pytest.mark.parametrize(
+    ("failing", "message", "runs", "fails"),
+    [
+        (1, "No such container", 2, False),
+        (2, "No such container", 2, True),
+        (1, "No such image", 1, True),
+    ],
+)
+def test_a_harness_that_missed_a_container_is_run_once_more(
+    tmp_path: Path, failing: int, message: str, runs: int, fails: bool
+) -> None:
+    """Python takes the package `swebench` in the folder in which the harness is run."""
+    package = tmp_path / "swebench" / "harness"
+    package.mkdir(parents=True)
+    (package.parent / "__init__.py").touch()
+    (package / "run_evaluation.py").write_text(HARNESS.format(failing=failing, message=message))
+    failure = pytest.raises(SandboxError, match=f"exit code 1: 404 .*{message}: 12ab")
+    with failure if fails else nullcontext():
+        run_evaluation(tmp_path, "run", 1, 10, lambda line: None)
+    assert (tmp_path / "runs").read_text() == "." * runs
+
+
 def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Tasks that come as folders need no container; a patch that does not apply names its task."""
-    repo = tmp_path / "a repo"
-    repo.mkdir()
-    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
-    (repo / "test_calc.py").write_text("from calc import add\n\ndef test_add():\n    assert add(2, 2) == 4\n")
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="",
-        workspace=WorkspaceSpec(path=str(repo)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-    )
-    gold = make_patch({"calc.py": (b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    return a + b\n")})
-    oracle = Oracle(task_id="calc", gold_patch=gold, fail_to_pass=("test_calc.py::test_add",))
-    tasks = [(task, oracle), (task.model_copy(update={"id": "other"}), oracle.model_copy(update={"task_id": "other"}))]
-    write_taskset(tmp_path, tasks)
-    answers = {"calc": gold, "other": make_patch({"calc.py": (b"a\n", b"b\n")})}
+    source = str(make_taskset(tmp_path / "shop", 2, runner="pytest"))
+    (task, oracle), (other, _) = load_tasks(source)
+    answers = {task.id: oracle.gold_patch, other.id: make_patch({"shop.py": (b"a\n", b"b\n")})}
     predictions = [
         Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in answers.items()
     ]
     write_predictions(tmp_path / "preds.jsonl", predictions)
-    command = ["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", str(tmp_path), "--json"]
-    assert main(command) == 1
+    assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", source, "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
-    assert shown["outcomes"] == {"calc": "resolved", "other": "error"}
-    assert "task other: the patch does not apply: calc.py:1" in shown["other"]
+    assert shown["outcomes"] == {"shop/0": "resolved", "shop/1": "error"}
+    assert "task shop/1: the patch does not apply: shop.py:1" in shown["shop/1"]

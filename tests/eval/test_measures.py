@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.grader import with_official
 from gumshoe.eval.records import ALL, Measured, Result
 from gumshoe.eval.score.measures import (
     calibration_of,
@@ -24,7 +23,6 @@ from gumshoe.eval.score.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.score.ranking import Rankings
 from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.stats import (
     bootstrap_mean,
@@ -38,7 +36,7 @@ from gumshoe.eval.score.stats import (
     wilson,
 )
 from gumshoe.eval.scoring import score_trajectory
-from gumshoe.eval.swebench import HarnessReport
+from gumshoe.eval.swebench import HarnessReport, with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
@@ -80,7 +78,7 @@ def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
     task = make_task()
     trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
     trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
-    made = score_trajectory("arm", trajectory, make_oracle(), Rankings(Sources([task])), sample=2)
+    made = score_trajectory("arm", trajectory, make_oracle(), Sources([task]), sample=2)
     assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
     assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
     assert Result.model_validate_json(made.model_dump_json()) == made
@@ -99,11 +97,11 @@ def test_a_metric_that_fails_is_named() -> None:
         def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
             raise ZeroDivisionError(trajectory.id)
 
-    episode, oracle, rankings = make_trajectory(), make_oracle(), Rankings(Sources([make_task()]))
+    episode, oracle, sources = make_trajectory(), make_oracle(), Sources([make_task()])
     with pytest.raises(ConfigError, match="metric 'bare' must return a Score, not float"):
-        score_trajectory("arm", episode, oracle, rankings, [Bare()])
+        score_trajectory("arm", episode, oracle, sources, [Bare()])
     with pytest.raises(ZeroDivisionError) as caught:
-        score_trajectory("arm", episode, oracle, rankings, [Broken()])
+        score_trajectory("arm", episode, oracle, sources, [Broken()])
     assert caught.value.__notes__ == [f"in the metric broken, on episode {episode.id} of task {episode.task.id}"]
 
 

@@ -14,7 +14,7 @@ from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
 from gumshoe.eval.score.metrics import own_scores
-from gumshoe.eval.score.ranking import ACC, Ranked, Rankings, acc_at, edited_functions
+from gumshoe.eval.score.ranking import ACC, acc_at, edited_functions, functions_at
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
 from support.eval.made import SOURCE, make_oracle, make_pack, make_task, make_trajectory
@@ -23,8 +23,8 @@ SOURCES = Sources([make_task()])
 TOTAL, SIZE, LAST = "cart.py:Cart.total", "cart.py:Cart.size", "cart.py:last"
 
 
-def scores(pack: ContextPack | None, oracle: Oracle, given: Ranked | None = None) -> dict[str, float | None]:
-    return own_scores(make_trajectory(pack=pack), oracle, Rankings(SOURCES, {} if given is None else {"t": given}))
+def scores(pack: ContextPack, oracle: Oracle) -> dict[str, float | None]:
+    return own_scores(make_trajectory(pack=pack), oracle, SOURCES)
 
 
 def change(*edits: tuple[str, str], source: str = SOURCE) -> str:
@@ -107,25 +107,21 @@ def test_ranks_of_locations_by_hand() -> None:
     assert [found[f"{level}_acc@{k}"] for level, k in ACC] == [0, 1, 0, 1]
 
 
-def test_a_location_of_a_class_is_that_class_and_one_across_functions_is_each_of_them() -> None:
-    rankings = Rankings(SOURCES)
-    for place, names in (
-        (("cart.py", 6, 16), ("cart.py:Cart",)),
-        (("cart.py", 7, 16), (TOTAL, SIZE)),
-        (("cart.py", 10, 11), (TOTAL,)),
-        (("cart.py", 1, 6), ("cart.py:Cart",)),
-        (("cart.py", 1, 3), ()),
-        (("cart.py", 1, 10**9), (TOTAL, SIZE, LAST)),
-    ):
-        assert rankings.named(make_trajectory(pack=make_pack(place))).function == names
-
-
-def test_rankings_that_an_explorer_gives_go_before_the_order_of_locations() -> None:
-    ranked = Ranked(("other.py", "cart.py"), (*(f"cart.py:f{n}" for n in range(5)), TOTAL))
-    pack = make_pack(("cart.py", 8, 8))
-    found = scores(pack, make_oracle(), ranked)
-    assert [found[f"{level}_acc@{k}"] for level, k in ACC] == [0, 1, 0, 0]
-    assert scores(pack, make_oracle())["file_acc@1"] == 1
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ((6, 16), ["cart.py:Cart"]),
+        ((7, 16), [TOTAL, SIZE]),
+        ((10, 11), [TOTAL]),
+        ((1, 6), ["cart.py:Cart"]),
+        ((1, 3), []),
+        ((1, 10**9), [TOTAL, SIZE, LAST]),
+    ],
+)
+def test_a_location_of_a_class_is_that_class_and_one_across_functions_is_each_of_them(
+    lines: tuple[int, int], names: list[str]
+) -> None:
+    assert functions_at(Location(path="./cart.py", start=lines[0], end=lines[1]), "t", SOURCES) == names
 
 
 def test_a_fix_outside_of_functions_is_no_row_of_acc_but_one_of_lines() -> None:

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.packs import lines_overlap
-from gumshoe.eval.score.metrics import conduct_of, first_right_rank, own_scores, stated_confidence
-from gumshoe.eval.score.ranking import Rankings
+from gumshoe.eval.score.metrics import conduct_of, first_right_rank, own_scores
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Oracle, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
-RANKINGS = Rankings(Sources([make_task()]))
+SOURCES = Sources([make_task()])
 LOCATIONS = st.lists(
     st.builds(
         lambda path, start, length: Location(path=path, start=start, end=start + length),
@@ -30,7 +29,7 @@ LOCATIONS = st.lists(
 
 
 def scores(trajectory: Trajectory, oracle: Oracle | None = None) -> dict[str, float | None]:
-    return own_scores(trajectory, oracle or make_oracle(), RANKINGS)
+    return own_scores(trajectory, oracle or make_oracle(), SOURCES)
 
 
 # --- localization -------------------------------------------------------------------------------------------------
@@ -52,15 +51,15 @@ def test_an_episode_without_a_report_found_nothing_and_claimed_nothing() -> None
     assert [
         found[name] for name in ("line_recall", "file_recall", "function_recall", "line_f1", "reciprocal_rank")
     ] == [0.0] * 5
-    assert [found[name] for name in ("line_precision", "grounding", "brier")] == [None] * 3
+    assert [found[name] for name in ("line_precision", "grounding")] == [None] * 2
     assert found["reported"] == 0.0
 
 
 def test_a_patch_that_only_adds_files_leaves_localization_unscored() -> None:
     added = make_oracle(patch="--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
     found = scores(make_trajectory([make_step(0, confidence=0.5)], make_pack(("cart.py", 1, 1))), added)
-    places = ("file_recall", "function_recall", "line_precision", "line_recall", "line_f1", "reciprocal_rank", "brier")
-    assert [found[name] for name in (*places, "file_acc@1")] == [None] * 8
+    places = ("file_recall", "function_recall", "line_precision", "line_recall", "line_f1", "reciprocal_rank")
+    assert [found[name] for name in (*places, "file_acc@1")] == [None] * 7
 
 
 def test_a_billion_lines_cost_no_more_than_two() -> None:
@@ -154,17 +153,8 @@ def test_conduct_by_hand() -> None:
     trajectory = make_trajectory(steps, make_pack(("cart.py", 8, 8)), tokens=50)
     found = conduct_of(trajectory)
     assert [found[name] for name in ("steps", "tokens", "seconds")] == [4, 50, 4.0]
-    assert found["repeats"] == pytest.approx(1 / 3)
-    assert (found["debugged"], found["reported"]) == (1.0, 1.0)
-    empty = conduct_of(make_trajectory())
-    assert [empty[name] for name in ("tokens", "seconds", "repeats")] == [None] * 3
-
-
-@pytest.mark.parametrize(
-    ("confidence", "line", "expected"), [(1.0, 8, 0.0), (0.8, 8, 0.04), (0.8, 1, 0.64), (None, 8, None)]
-)
-def test_brier_by_hand(confidence: float | None, line: int, expected: float | None) -> None:
-    trajectory = make_trajectory([make_step(0, confidence=confidence)], make_pack(("cart.py", line, line)))
-    value = scores(trajectory)["brier"]
-    assert value == (None if expected is None else pytest.approx(expected))
-    assert stated_confidence(make_trajectory([make_step(0, confidence=0.5)])) is None
+    assert (found["reported"], found["confidence"]) == (1.0, None)
+    empty = conduct_of(make_trajectory([make_step(0, confidence=0.5)]))
+    assert (empty["tokens"], empty["confidence"]) == (None, None)
+    sure = make_trajectory([make_step(0, confidence=0.8)], make_pack(("cart.py", 8, 8)))
+    assert conduct_of(sure)["confidence"] == 0.8
