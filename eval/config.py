@@ -51,8 +51,6 @@ class ServeConfig(Config):
     )
     tool_parser: str = Field(default="hermes", description="vLLM's tool call parser")
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
-    data_parallel: int = Field(default=1, ge=1, description="copies of the model (vLLM)")
-    cpu_cache_gb: int = Field(default=1, ge=1, description="memory for the KV cache on a CPU (vLLM), in GiB")
     threads: int | None = Field(default=None, ge=1, description="threads on a CPU; null: 2 for a small model, else all")
     prefix_cache: bool = Field(
         default=False,
@@ -140,8 +138,7 @@ class CommandConfig(Config):
     """A program that works on the repository in its sandbox, such as a command-line agent.
 
     In `argv` and `env`, {base_url} stands for the address under which the program reaches the endpoint; {problem_file},
-    {pack_file}, {mcp_config} and {trajectory} for paths; {mcp_command} for the command of an MCP server with the pack;
-    a word that is {problem} for the problem with the pack below it.
+    {pack_file} and {trajectory} for paths; {problem} for the problem with the pack below it.
     """
 
     argv: tuple[str, ...] = Field(min_length=1, description="the program and its arguments")

@@ -22,7 +22,7 @@ may replace, in modules that run in its process.
 | rewriting of tests for a verdict | `verdict.variants` | `verdict` |
 | syntax tree for the host | `verdict.trees` | nothing |
 | check of a file's syntax | `programs.syntax`, forked from a test server if there is one | nothing |
-| carriers of messages | `programs.mcp`, `programs.relay`, `programs.pack_server` | `programs.channel` |
+| carriers of messages | `programs.mcp`, `programs.relay` | `programs.channel` |
 | build sandbox, without a warden | `programs.drop_privileges`, `programs.fetch_sdist`, by their paths | nothing |
 
 A program of the package is started by `__main__`, with its module's name.

@@ -6,15 +6,14 @@ The endpoint of one model is the program's only way out of the sandbox.
 from __future__ import annotations
 
 import base64
-import json
 import os
 import posixpath
 import re
-import shlex
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import httpx2
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.data.formats import FORMATS
 from gumshoe.collect.episode.spec import task_ref
-from gumshoe.collect.packs import pack_text, with_pack
+from gumshoe.collect.packs import with_pack
 from gumshoe.collect.run.control import Control, run_cancellable, run_parallel
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -33,36 +32,28 @@ from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Sol
 from gumshoe.eval.checks import Checks, Endpoint, count_lines
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
-from gumshoe.protocols import Session
-from gumshoe.records import ContextPack, SessionReply, Trajectory, Usage
+from gumshoe.records import Trajectory, Usage
 from gumshoe.storage import append_line, open_append
 from gumshoe.tools.runs.programs import our_program
 
-__all__ = [
-    "CommandSolver",
-    "Ran",
-    "RelayTarget",
-    "run_with_endpoint",
-]
+__all__ = ["CommandSolver", "Ran", "RelayTarget", "run_with_endpoint"]
 
 
 ATTEMPTS = "attempts.jsonl"
-NO_ENTRY = "{}"
-NO_PACK = "There is no report on this problem."
-GIVEN_FILES = {
-    "problem_file": "problem.md",
-    "pack_file": "pack.json",
-    "pack_text": "pack.md",
-    "mcp_config": "mcp.json",
-    "trajectory": "record/trajectory.json",
-}
+GIVEN_FILES = {"problem_file": "problem.md", "pack_file": "pack.json", "trajectory": "record/trajectory.json"}
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+RELAYED_PATH = re.compile(r"/[\w./-]*")
+SHORTEST_S = 0.05
+"""How long the program is waited for at least, even after its time."""
+TAIL = 4000
+"""Characters of the program's last output that are kept."""
 
 
 class CommandSolver:
     """Runs a program on each attempt. The outcomes are kept, so that a stopped evaluation can be resumed.
 
-    The program gets the problem, with the pack below it, as text and as files; it can also get the pack from an MCP
-    server. The endpoint is its only way out of the sandbox. Its record of what it did is read if its format is known.
+    The program gets the problem, with the pack below it, as text and as files. The endpoint is its only way out of the
+    sandbox. Its record of what it did is read if its format is known.
 
     Args:
         title: the arm's title.
@@ -132,8 +123,8 @@ class CommandSolver:
         try:
             workspace = Workspace(attempt.task, sandbox)
             given = _write_files(sandbox, attempt)
-            argv = [_filled(word, given) for word in config.argv]
-            env = {name: _filled(value, given) for name, value in config.env.items()}
+            argv = [_fill_in(word, given) for word in config.argv]
+            env = {name: _fill_in(value, given) for name, value in config.env.items()}
             ran = run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
             self._check(ran, endpoint)
             patch = _read_patch(workspace)
@@ -142,7 +133,8 @@ class CommandSolver:
             sandbox.close()
             endpoint.close()
         if trajectory is not None:
-            self._keep(trajectory)
+            with open_append(self._folder / "trajectories.jsonl") as file:
+                append_line(file, trajectory.model_dump_json())
             hooks.done(trajectory)
         return {
             "task_id": attempt.task.id,
@@ -181,55 +173,27 @@ class CommandSolver:
         name = f"{attempt.task.id}#{attempt.sample}.{self._key(attempt)[:12]}"
         return found.model_copy(update={"id": name, "task": task_ref(attempt.task), "patch": patch})
 
-    def _keep(self, trajectory: Trajectory) -> None:
-        with open_append(self._folder / "trajectories.jsonl") as file:
-            append_line(file, trajectory.model_dump_json())
-
     def _key(self, attempt: Attempt) -> str:
         """What the outcome depends on, as a digest."""
-        pack = None if attempt.pack is None else _dumped(attempt.pack)
+        pack = None if attempt.pack is None else attempt.pack.model_dump(mode="json")
         return digest(attempt.task.hash, pack, self._config.model_dump(mode="json"), attempt.sample)
-
-
-def _dumped(pack: ContextPack) -> dict[str, Any]:
-    """The pack in the form that is digested, unchanged for packs from before reproductions existed."""
-    return pack.model_dump(mode="json", exclude=None if pack.reproduction else {"reproduction"})
 
 
 def _write_files(sandbox: WardenSandbox, attempt: Attempt) -> dict[str, str]:
     """Puts the problem and the pack beside the workspace; returns what the placeholders stand for."""
     folder = posixpath.join(posixpath.dirname(sandbox.support), "solver")
-    told = with_pack(attempt.task, attempt.pack).problem_statement
-    pack = "null" if attempt.pack is None else json.dumps(attempt.pack.model_dump(mode="json"), indent=1)
-    read = NO_PACK if attempt.pack is None else pack_text(attempt.pack)
+    problem = with_pack(attempt.task, attempt.pack).problem_statement
+    pack = "null" if attempt.pack is None else attempt.pack.model_dump_json(indent=1)
     paths = {name: f"{folder}/{file}" for name, file in GIVEN_FILES.items()}
-    server = [
-        sandbox.python,
-        *our_program(sandbox.support, "programs.pack_server"),
-        paths["pack_file"],
-        paths["pack_text"],
-    ]
-    texts = {
-        "problem_file": told,
-        "pack_file": pack,
-        "pack_text": read,
-        "mcp_config": json.dumps({"mcpServers": {"gumshoe": {"command": server[0], "args": server[1:]}}}, indent=1),
-        "trajectory": NO_ENTRY,
-    }
+    texts = {"problem_file": problem, "pack_file": pack, "trajectory": "{}"}
     for name, path in paths.items():
         sandbox.write_file(path, texts[name].encode(), inside=False)
-    return {**paths, "mcp_command": shlex.join(server), "problem": told}
+    return {**paths, "problem": problem}
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with its placeholders filled in once: the inserted text is not searched for more."""
-    for name, value in values.items():
-        if text == f"{{{name}}}":
-            return value
-    for name, value in values.items():
-        if name != "problem":
-            text = text.replace(f"{{{name}}}", value)
-    return text
+def _fill_in(text: str, values: Mapping[str, str]) -> str:
+    """The text with its placeholders filled in; unknown ones stay, such as `{base_url}`, which the relay fills in."""
+    return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def _read_patch(workspace: Workspace) -> str:
@@ -237,11 +201,6 @@ def _read_patch(workspace: Workspace) -> str:
         return workspace.patch()
     except ToolFailure:
         return ""
-
-
-RELAYED_PATH = re.compile(r"/[\w./-]*")
-GRACE_S = 5.0
-TAIL = 4000
 
 
 class RelayTarget:
@@ -332,20 +291,17 @@ def run_with_endpoint(
         output = ""
         while True:
             left = timeout_s - (time.monotonic() - began)
-            reply = run_cancellable(control, lambda: _ask(session, message, left), give_up)  # noqa: B023 - called here
+            ask = partial(session.request, message, max(SHORTEST_S, left))
+            reply = run_cancellable(control, ask, give_up)
             output = (output + reply.output)[-TAIL:]
             request: Any = (reply.message or {}).get("request")
             if not isinstance(request, dict):
                 break
-            message = run_cancellable(control, lambda: endpoint.answer(request))  # noqa: B023 - called here
+            message = run_cancellable(control, partial(endpoint.answer, request))
         code = (reply.message or {}).get("exit_code", reply.exit_code)
         return Ran(code if isinstance(code, int) else None, output, time.monotonic() - began)
     finally:
         session.close()
-
-
-def _ask(session: Session, message: Mapping[str, Any], left_s: float) -> SessionReply:
-    return session.request(message, max(GRACE_S / 100, left_s))
 
 
 def _relayed(status: int, kind: str, body: bytes) -> dict[str, Any]:

@@ -244,8 +244,6 @@ def _vllm(config: ServeConfig, device: str, dtype: str, model: Path, name: str, 
     argv += ["--enable-auto-tool-choice", "--tool-call-parser", config.tool_parser, "--enable-prefix-caching"]
     if config.tensor_parallel > 1:
         argv += ["--tensor-parallel-size", str(config.tensor_parallel)]
-    if config.data_parallel > 1:
-        argv += ["--data-parallel-size", str(config.data_parallel)]
     if device == "cpu":
         argv.append("--enforce-eager")  # Compilation takes minutes there.
     return [*argv, "--dtype", dtype]
@@ -287,7 +285,7 @@ def _on_cpu(config: ServeConfig, model: Path) -> dict[str, str]:
     """Makes threads wait for each other about as long as a layer takes, and then sleep: sandboxes need the processor,
     too. A small model gets two threads, as its layers leave nothing to do for more.
     """
-    variables = {"GOMP_SPINCOUNT": "20000", "VLLM_CPU_KVCACHE_SPACE": str(config.cpu_cache_gb)}
+    variables = {"GOMP_SPINCOUNT": "20000", "VLLM_CPU_KVCACHE_SPACE": "1"}
     weights = sum(file.stat().st_size for pattern in ("*.safetensors", "*.bin") for file in model.glob(pattern))
     threads = config.threads or (2 if weights < SMALL_MODEL_BYTES else None)
     return variables if threads is None else {**variables, "OMP_NUM_THREADS": str(threads)}

@@ -143,55 +143,6 @@ def test_a_program_reaches_its_endpoint_and_nothing_else(tmp_path: Path) -> None
     assert set(model.paths) == {"/v1/models"}
 
 
-AGENT_WITH_MCP = """
-import anyio, json, shlex, sys
-from mcp import ClientSession, McpError, StdioServerParameters, stdio_client
-
-(server,) = json.load(open(sys.argv[1]))["mcpServers"].values()
-assert [server["command"], *server["args"]] == shlex.split(sys.argv[2])
-
-async def work():
-    async with stdio_client(StdioServerParameters(**server)) as streams, ClientSession(*streams) as session:
-        started = await session.initialize()
-        await session.send_ping()
-        tools = (await session.list_tools()).tools
-        found = await session.call_tool("report", {})
-        try:
-            wrong = (await session.call_tool("nothing", {})).isError
-        except McpError as error:
-            wrong = error.error.code
-        try:
-            await session.list_prompts()
-        except McpError as error:
-            prompts = error.error.code
-    return {
-        "server": started.serverInfo.name,
-        "tools": [tool.name for tool in tools],
-        "text": found.content[0].text,
-        "pack": found.structuredContent,
-        "wrong": wrong,
-        "prompts": prompts,
-    }
-
-open("seen.json", "w").write(json.dumps(anyio.run(work)))
-"""
-
-
-def test_a_program_reads_the_pack_over_mcp(tmp_path: Path) -> None:
-    argv = ["python", "-c", AGENT_WITH_MCP, "{mcp_config}", "{mcp_command}"]
-    evaluate(config_of(tmp_path, {"argv": argv, "packages": ["mcp"]}, ["no_pack"]))
-    by_arm = {name: seen_in(row["patch"]) for name, row in rows(tmp_path).items()}
-    with_pack, without = by_arm["suspect"], by_arm["no_pack"]
-    assert with_pack["server"] == "gumshoe"
-    assert with_pack["tools"] == ["report"]
-    assert with_pack["pack"]["locations"][0]["path"] in with_pack["text"]
-    assert with_pack["text"].startswith("Somebody has looked for the cause")
-    assert without["pack"] is None
-    assert without["text"] == "There is no report on this problem."
-    assert {seen["wrong"] for seen in by_arm.values()} == {-32602}
-    assert {seen["prompts"] for seen in by_arm.values()} == {-32601}
-
-
 def seen_in(patch: str) -> dict[str, Any]:
     (line,) = (line for line in patch.splitlines() if line.startswith("+{"))
     return json.loads(line[1:])

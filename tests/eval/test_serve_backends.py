@@ -53,9 +53,7 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
 
 
 def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) -> None:
-    config = ServeConfig(
-        python="/v/python", max_length=99, tensor_parallel=2, data_parallel=3, arguments=("--seed", "1")
-    )
+    config = ServeConfig(python="/v/python", max_length=99, tensor_parallel=2, arguments=("--seed", "1"))
     argv, name = serve_command("vllm", config, installed("0.32"), model=tmp_path, port=5)
     text = " ".join(argv)
     assert text.startswith(f"/v/python -m vllm.entrypoints.openai.api_server --model {tmp_path}")
@@ -65,7 +63,6 @@ def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) ->
         "--max-model-len 99",
         "--enable-auto-tool-choice --tool-call-parser hermes",
         "--tensor-parallel-size 2",
-        "--data-parallel-size 3",
         "--enforce-eager --dtype float32",
     ):
         assert flags in text

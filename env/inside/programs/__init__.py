@@ -8,6 +8,5 @@
 | `server`, `imports` | the test server, which forks programs with the test runner loaded |
 | `syntax` | says whether an interpreter can parse a file |
 | `mcp`, `relay` | carry the messages of an MCP server, and the HTTP requests of a program, to the host |
-| `pack_server` | an MCP server that hands over a report |
 | `drop_privileges`, `fetch_sdist` | for sandboxes in which environments are built, without a warden |
 """
