@@ -6,7 +6,6 @@ limits and scores, with no server in between.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +17,11 @@ from gumshoe.collect.episode.conversation import as_template_chat, read_turn
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.packs import grounded_share, lines_overlap
+from gumshoe.collect.run.runner import chosen_tasks
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import require_sandbox
-from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError
 from gumshoe.eval.score.metrics import valid_share
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
@@ -150,12 +149,7 @@ def episode_scores(
 
 
 def _load(config: LiveConfig) -> dict[str, tuple[Task, Oracle]]:
-    wanted = config.tasks
-    options: dict[str, Any] = dict(wanted.options)
-    pairs = list(load_tasks(wanted.source, ids=wanted.ids or None, tags=wanted.tags, **options))
-    if wanted.shuffle:
-        random.Random(0).shuffle(pairs)
-    found = {task.id: (task, oracle) for task, oracle in pairs[: wanted.limit] if oracle.gold_patch}
+    found = {task.id: (task, oracle) for task, oracle in chosen_tasks(config.tasks, seed=0) if oracle.gold_patch}
     if not found:
         raise ConfigError("live.tasks: there is no task that comes with its answer")
     return found

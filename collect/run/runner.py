@@ -30,7 +30,7 @@ from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Oracle, Task, Trajectory
 
-__all__ = ["RunResult", "Runner", "plan_episodes", "wanted_tasks"]
+__all__ = ["RunResult", "Runner", "chosen_tasks", "plan_episodes", "wanted_tasks"]
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class RunResult:
 
 def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
-    tasks = _chosen(config.tasks, config.seed)
+    tasks = chosen_tasks(config.tasks, config.seed)
     branching = config.branch is not None
     return [
         EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit, branching)
@@ -310,7 +310,8 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
     return tasks
 
 
-def _chosen(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+def chosen_tasks(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+    """As `wanted_tasks`, shuffled and limited; broken entries are logged and left out."""
     tasks = wanted_tasks(config, _pass_over)
     if config.shuffle:
         random.Random(seed).shuffle(tasks)

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count, islice
 from pathlib import Path
 
@@ -31,11 +31,9 @@ from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, Task, TestRun
 from gumshoe.tools.runs.programs import our_program
 
-__all__ = [
-    "Repair",
-    "ScriptedSolver",
-    "repair_each",
-]
+__all__ = ["Repair", "ScriptedSolver", "repair_each"]
+
+SUITE_TIMEOUT_S = 20.0
 
 
 class ScriptedSolver:
@@ -86,7 +84,17 @@ class ScriptedSolver:
             on_tick=hooks.tick,
         )
         known = {one.key: cache.get(self._key(one)) for one in attempts}
-        return {key: _solution(facts) for key, facts in known.items() if facts is not None}
+        return {
+            key: Solution(
+                float(facts["solved"]),
+                patch=facts["patch"],
+                steps=facts["tries"],
+                seconds=facts["seconds"],
+                tests=facts["tests"],
+            )
+            for key, facts in known.items()
+            if facts is not None
+        }
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -95,7 +103,12 @@ class ScriptedSolver:
         """Works on attempts of one task and one sample."""
         task, sample = next((one.task, one.sample) for one in attempts.values())
         began = time.monotonic()
-        found = self._repair(task, list(attempts.values()), self._seed + sample)
+        sandbox = open_sandbox(task, self._sandbox, trusted=True)
+        try:
+            packs = [one.pack for one in attempts.values()]
+            found = repair_each(Workspace(task, sandbox), packs, tries=self._tries, seed=self._seed + sample)
+        finally:
+            sandbox.close()
         seconds = (time.monotonic() - began) / len(attempts)
         for (key, attempt), repair in zip(attempts.items(), found, strict=True):
             cache.keep(
@@ -110,35 +123,11 @@ class ScriptedSolver:
                 },
             )
 
-    def _repair(self, task: Task, attempts: Sequence[Attempt], seed: int) -> list[Repair]:
-        sandbox = open_sandbox(task, self._sandbox, trusted=True)
-        try:
-            packs = [one.pack for one in attempts]
-            return repair_each(Workspace(task, sandbox), packs, tries=self._tries, seed=seed)
-        finally:
-            sandbox.close()
-
     def _key(self, attempt: Attempt) -> str:
         """What the outcome depends on, as a digest."""
         pack = attempt.pack
         places = None if pack is None else [(place.path, place.start, place.end) for place in pack.locations]
         return digest(attempt.task.hash, places, self._tries, self._seed + attempt.sample)
-
-
-def _solution(facts: Mapping[str, object]) -> Solution:
-    tries, seconds = facts["tries"], facts["seconds"]
-    assert isinstance(tries, int)
-    assert isinstance(seconds, int | float)
-    return Solution(
-        float(bool(facts["solved"])),
-        patch=str(facts["patch"]),
-        steps=tries,
-        seconds=seconds,
-        tests=str(facts.get("tests", "")),
-    )
-
-
-SUITE_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -168,18 +157,14 @@ def repair_each(
 
 def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: _Passing | None) -> Repair:
     if passing is None:
-        return Repair(solved=False, tries=len(order), tests=_describe_failure(len(order)))
+        tried = "with the one change that was tried" if len(order) == 1 else f"with each of {len(order)} changes"
+        tests = f"fail {tried}" if order else "not run: there was nothing to change in the places named"
+        return Repair(solved=False, tries=len(order), tests=tests)
     found = passing.candidate
     before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
     patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
     tried = [one.digest for one in order].index(found.digest) + 1
     return Repair(solved=True, tries=tried, patch=patch, tests=describe_run(passing.run))
-
-
-def _describe_failure(tries: int) -> str:
-    if tries == 0:
-        return "not run: there was nothing to change in the places named"
-    return "fail with the one change that was tried" if tries == 1 else f"fail with each of {tries} changes"
 
 
 class _Changes:
@@ -258,41 +243,28 @@ class _Passing:
 def _try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[_Passing | None]:
     """For each order, the first of its changes that makes the tests pass; None if none does.
 
-    Changes are told apart by their digest: one that appears in several orders is tried once. The workspace is left as
-    it was. What the quick way finds is confirmed by a run of the entrypoint. Raises SandboxError.
+    One that appears in several orders is tried once. The workspace is left as it was. What the quick way finds is
+    confirmed by a run of the entrypoint. Raises SandboxError.
     """
-    arguments = _pytest_arguments(workspace.task.entrypoint)
-    if arguments is None:
-        return _one_by_one(workspace, orders)
-    passed = _quickly(workspace, orders, arguments)
-    sure: dict[str, TestRun] = {}
+    entrypoint = workspace.task.entrypoint
+    if tuple(entrypoint[1:3]) == ("-m", "pytest"):
+        passed = _try_quickly(workspace, orders)
+        orders = [[one for one in order if passed.get(one.digest)] for order in orders]
+    run_with = lru_cache(maxsize=None)(partial(_run_with, workspace))
     found: list[_Passing | None] = []
     for order in orders:
-        first = next((one for one in order if passed.get(one.digest)), None)
-        if first is not None and first.digest not in sure:
-            sure[first.digest] = _run_with(workspace, first)
-        found.append(_passing(first, sure) if first is not None else None)
+        tried = (_Passing(one, run_with(one)) for one in order)
+        found.append(next((one for one in tried if one.run.passed), None))
     return found
 
 
-def _passing(candidate: Candidate, runs: Mapping[str, TestRun]) -> _Passing | None:
-    run = runs.get(candidate.digest)
-    return _Passing(candidate, run) if run is not None and run.passed else None
-
-
-def _pytest_arguments(entrypoint: Sequence[str]) -> tuple[str, ...] | None:
-    """The arguments that pytest gets; None if the tests are not run as `PYTHON -m pytest`."""
-    return tuple(entrypoint[3:]) if tuple(entrypoint[1:3]) == ("-m", "pytest") else None
-
-
-def _quickly(
-    workspace: Workspace, orders: Sequence[Sequence[Candidate]], arguments: Sequence[str]
-) -> Mapping[str, bool]:
+def _try_quickly(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> Mapping[str, bool]:
+    """Whether pytest passes with each change that was tried, by digest: all of them in one process with its forks."""
     cases = {one.digest: (one.path, one.text) for order in orders for one in order}
     if not cases:
         return {}
     request = {
-        "arguments": list(arguments),
+        "arguments": workspace.task.entrypoint[3:],
         "wall_s": SUITE_TIMEOUT_S,
         "cases": cases,
         "orders": [[one.digest for one in order] for order in orders],
@@ -309,19 +281,6 @@ def _quickly(
     except (IndexError, ValueError, KeyError, TypeError):
         said = result.output.strip().splitlines()[-1:] or ["it said nothing"]
         raise SandboxError(f"task {workspace.task.id}: changes cannot be tried there: {said[0]}") from None
-
-
-def _one_by_one(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[_Passing | None]:
-    known: dict[str, TestRun] = {}
-    found: list[_Passing | None] = []
-    for order in orders:
-        for one in order:
-            if one.digest not in known:
-                known[one.digest] = _run_with(workspace, one)
-            if known[one.digest].passed:
-                break
-        found.append(next((passing for one in order if (passing := _passing(one, known)) is not None), None))
-    return found
 
 
 def _run_with(workspace: Workspace, candidate: Candidate) -> TestRun:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.config import OpenAIConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.arms.policies import endpoints_of_policy
 from gumshoe.eval.checks import Checks, Endpoint, check_disk, check_endpoint
 from support.eval.explorers import Models, serving
 from support.eval.made import write_eval_config
+from support.provider_server import Handler, fault, provider
 from support.shop_tasks import make_taskset
 
 ROW = {
@@ -84,40 +81,20 @@ def test_what_is_finished_is_scored_again_without_its_server(
     assert f"arm asked: {url}/models does not answer" in capsys.readouterr().err
 
 
-@contextmanager
-def answering(status: int) -> Generator[str]:
-    from http.server import ThreadingHTTPServer
-    from threading import Thread
+def test_a_key_that_is_refused_is_named_and_not_shown() -> None:
+    def want_key(handler: Handler, _: dict[str, Any]) -> None:
+        handler.reply(200 if handler.headers["Authorization"] == "Bearer right" else 401, b"{}")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status if self.headers.get("Authorization") != "Bearer right" else 200)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-
-
-def test_a_key_that_is_refused_is_named_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    with answering(401) as url:
-        monkeypatch.setenv("OPENAI_API_KEY", "wrong")
-        (endpoint,) = endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url))
-        with pytest.raises(ConfigError) as caught:
-            check_endpoint(endpoint)
-        assert str(caught.value) == f"arm a: {url}/models rejects the key (HTTP 401)"
-        monkeypatch.setenv("OPENAI_API_KEY", "right")
-        check_endpoint(*endpoints_of_policy("arm a", OpenAIConfig(model="m", base_url=url)))
+    with provider(want_key) as server:
+        url = f"{server.url}/deployments"
+        with pytest.raises(ConfigError, match=rf"^arm a: {url} rejects the key \(HTTP 401\)$"):
+            check_endpoint(Endpoint("arm a", url, {"Authorization": "Bearer wrong"}))
+        check_endpoint(Endpoint("arm a", url, {"Authorization": "Bearer right"}))
 
 
 def test_a_server_that_lists_no_models_is_one_all_the_same() -> None:
-    with answering(404) as url:
-        check_endpoint(Endpoint("arm a", f"{url}/models"))
+    with provider(fault(404)) as server:
+        check_endpoint(Endpoint("arm a", f"{server.url}/deployments"))
 
 
 def test_passwords_in_an_address_are_not_shown(closed_port: Callable[[], int]) -> None:
