@@ -282,9 +282,6 @@ class EvalConfig(Config):
     attempts: int = Field(default=3, ge=1, description="attempts per episode; only infrastructure failures are retried")
     resamples: int = Field(default=2000, ge=100, description="bootstrap samples of one interval")
     training_log: str | None = Field(default=None, description="JSON-lines log of a training run, for the loss curve")
-    main_arm: str | None = Field(
-        default=None, description="arm whose patches are written to preds.jsonl; null: the last one"
-    )
 
     @field_validator("arms")
     @classmethod
@@ -313,8 +310,6 @@ class EvalConfig(Config):
             raise ValueError(f"an arm cannot be called {taken!r}: that name belongs to one of the solver's own arms")
         if sum(arm.baseline for arm in self.arms) > 1:
             raise ValueError("only one arm can be the baseline")
-        if self.main_arm is not None and self.main_arm not in names:
-            raise ValueError(f"main_arm {self.main_arm!r} is not an arm; the arms are {', '.join(names)}")
         return self
 
     @model_validator(mode="after")

@@ -87,7 +87,7 @@ def evaluate(
         results = make_results(arms, solutions, run)
     if control.aborting and any(task.workspace.path is None for task, _ in tasks):
         say("stopped at once: of tasks in images, functions are unscored where their files were not read yet")
-    predictions = write_all_predictions(results, config.main_arm or config.arms[-1].name, out)
+    predictions = write_all_predictions(results, config.arms[-1].name, out)
     summary = summarize(run, flaky, arms, results, ready.losses)
     files = _write(config, summary, results, out)
     failure = None

@@ -296,9 +296,9 @@ class OfficialGrades:
 
 
 def write_all_predictions(
-    by_arm: Mapping[str, Sequence[Result]], main: str | None, out: Path
+    by_arm: Mapping[str, Sequence[Result]], main: str, out: Path
 ) -> dict[str, list[Prediction]]:
-    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the one that counts most.
+    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the arm `main`.
 
     The first sample of each task is predicted, even if it changed nothing.
     """

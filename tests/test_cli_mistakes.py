@@ -75,7 +75,6 @@ def complaint(said: pytest.CaptureFixture[str], *arguments: str) -> str:
             "only one arm can be the baseline",
         ),
         ("eval eval.yaml -p 'arms=[{name: ../m, model: /nowhere}]'", "arms.0.name"),
-        ("eval eval.yaml -p main_arm=x", "main_arm 'x' is not an arm"),
         ("eval eval.yaml -p 'training_log={train}/log'", "is not set: give -p vars.train=..."),
         ("eval eval.yaml -p training_log=/nowhere/log", "there is no training log /nowhere/log"),
         ("eval eval.yaml -p tasks.source=/nowhere", "no task source '/nowhere'"),

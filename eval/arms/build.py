@@ -12,6 +12,7 @@ from gumshoe.collect.episode.spec import make_agent
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.command_solver import CommandSolver
+from gumshoe.eval.arms.one_shot import AGENT as ONE_SHOT
 from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
 from gumshoe.eval.arms.policies import PolicyProvider, SeekerPacks
 from gumshoe.eval.arms.policy_solver import OneShotSolver, OwnPatches, PolicySolver
@@ -133,16 +134,13 @@ def _solver_maker(config: EvalConfig) -> Callable[..., Solver | None]:
     name = f"{who}, {given.mode.replace('_', ' ')}"
 
     def make(arm: str, title: str, agent: SolverAgent | None = None, *, whole_budget: bool = False) -> Solver:
-        kind = OneShotSolver if given.mode == "one_shot" and agent is None else PolicySolver
-        return kind(
-            title,
-            name,
-            out / "solver" / arm,
-            provider,
-            given.agent if agent is None else AgentConfig(kind=agent, context_tokens=given.agent.context_tokens),
-            _sum(given.limits, config.limits) if whole_budget else given.limits,
-            given.pack,
-        )
+        folder = out / "solver" / arm
+        limits = _sum(given.limits, config.limits) if whole_budget else given.limits
+        if given.mode == "one_shot" and agent is None:
+            limits = limits.model_copy(update={"steps": None})
+            return OneShotSolver(title, name, folder, provider, ONE_SHOT, limits, given.pack)
+        own = given.agent if agent is None else AgentConfig(kind=agent, context_tokens=given.agent.context_tokens)
+        return PolicySolver(title, name, folder, provider, own, limits, given.pack)
 
     return make
 

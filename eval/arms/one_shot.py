@@ -23,7 +23,7 @@ from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, To
 from gumshoe.text import FENCE, indentation
 from gumshoe.tools.code.statements import with_change
 
-__all__ = ["AGENT", "CodeEdit", "Shown", "ShownFirst", "edits_in", "limited", "looks", "trials"]
+__all__ = ["AGENT", "CodeEdit", "ShownCode", "ShownFirst", "confirmed_changes", "limit_turns", "read_edits", "view_calls"]
 
 PROMPTS = Path(__file__).parent / "prompts"
 PROMPT = PROMPTS / "one_shot.jinja"
@@ -39,7 +39,7 @@ _PLACE = re.compile(r"\s*#\s*(?:lines? )?(?P<path>[^\s:]+\.\w+):(?P<start>\d+)(?
 _NUMBER = re.compile(r"[> ]*\d+(?: |$)")
 
 
-def looks(pack: ContextPack | None) -> tuple[ToolCall, ...]:
+def view_calls(pack: ContextPack | None) -> tuple[ToolCall, ...]:
     """The calls that show the best places of a pack, none of them twice."""
     found: dict[tuple[str, int, int], None] = {}
     for place in (pack.locations if pack is not None else ())[:MOST_PLACES]:
@@ -51,12 +51,12 @@ def looks(pack: ContextPack | None) -> tuple[ToolCall, ...]:
     )
 
 
-def limited(task: Task, pack: ContextPack | None) -> Task:
+def limit_turns(task: Task, pack: ContextPack | None) -> Task:
     """The task with as many turns as one answer takes: one, and one before it where there is something to show."""
-    return task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 2 if looks(pack) else 1})})
+    return task.model_copy(update={"limits": task.limits.model_copy(update={"steps": 2 if view_calls(pack) else 1})})
 
 
-def trials(pack: ContextPack | None) -> tuple[WhatIfProbe, ...]:
+def confirmed_changes(pack: ContextPack | None) -> tuple[WhatIfProbe, ...]:
     """The changes that let failing tests pass each time that a line is reached, as far as new runs confirmed it."""
     grounded = [finding.probe for finding in (pack.findings if pack is not None else ()) if finding.grounded]
     return tuple(
@@ -68,7 +68,7 @@ def trials(pack: ContextPack | None) -> tuple[WhatIfProbe, ...]:
 class Place:
     """Code that the model is shown: as it is, and as a trial changed it, with what the trial did to the tests."""
 
-    code: Shown
+    code: ShownCode
     trial: str = ""
     effect: str = ""
 
@@ -101,7 +101,7 @@ class ShownFirst:
         answer = self._policy.complete(_one_question(messages, places), ())
         if answer.tool_calls:
             return answer
-        edits = edits_in(answer.text, shown)
+        edits = read_edits(answer.text, shown)
         calls = tuple(
             ToolCall(id=f"edit-{number}", name="rewrite", arguments=edit.arguments())
             for number, edit in enumerate(edits)
@@ -113,22 +113,22 @@ class ShownFirst:
         close_policy(self._policy)
 
 
-def _shown(messages: Sequence[Message]) -> list[Shown]:
+def _shown(messages: Sequence[Message]) -> list[ShownCode]:
     """The code that was shown so far."""
-    found: list[Shown] = []
+    found: list[ShownCode] = []
     for output in tool_outputs(messages):
         code = shown_code(output)
         if code:
-            found.append(Shown(clean_path(output.data["path"]), min(code), tuple(code.values())))
+            found.append(ShownCode(clean_path(output.data["path"]), min(code), tuple(code.values())))
     return found
 
 
-def _place(code: Shown, tried: Sequence[WhatIfProbe]) -> Place:
+def _place(code: ShownCode, tried: Sequence[WhatIfProbe]) -> Place:
     """The code with the first of the changes that can be made in it."""
     return next(_changed(code, tried), Place(code))
 
 
-def _changed(code: Shown, tried: Sequence[WhatIfProbe]) -> Iterator[Place]:
+def _changed(code: ShownCode, tried: Sequence[WhatIfProbe]) -> Iterator[Place]:
     lines = dict(enumerate(code.lines, start=code.start))
     for probe in tried:
         new = with_change(code.path, lines, probe.line, probe.do) if clean_path(probe.path) == code.path else None
@@ -149,7 +149,7 @@ def _one_question(messages: Sequence[Message], places: Sequence[Place]) -> list[
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownCode:
     """Consecutive lines of a file that the model has seen."""
 
     path: str
@@ -176,7 +176,7 @@ class CodeEdit:
         return {"path": self.path, "start": self.start, "end": self.end, "code": self.code}
 
 
-def edits_in(text: str, shown: Sequence[Shown]) -> tuple[CodeEdit, ...]:
+def read_edits(text: str, shown: Sequence[ShownCode]) -> tuple[CodeEdit, ...]:
     """The edits that an answer's blocks make, from the end of each file to its beginning.
 
     Blocks that change nothing, that go nowhere, or that overlap with an earlier one are left out.
@@ -189,22 +189,22 @@ def edits_in(text: str, shown: Sequence[Shown]) -> tuple[CodeEdit, ...]:
     return tuple(sorted(found, key=lambda edit: (edit.path, -edit.start)))
 
 
-def _edit(block: Sequence[str], shown: Sequence[Shown]) -> CodeEdit | None:
-    said = _PLACE.fullmatch(block[0]) if block else None
-    lines = _without_numbers(block[1:] if said else block)
+def _edit(block: Sequence[str], shown: Sequence[ShownCode]) -> CodeEdit | None:
+    stated = _PLACE.fullmatch(block[0]) if block else None
+    lines = _without_numbers(block[1:] if stated else block)
     if not any(line.strip() for line in lines):
         return None
-    path = clean_path(said["path"]) if said else None
-    laid = [(score, edit) for each in shown if path in (None, each.path) for score, edit in [_laid(lines, each)]]
-    score, edit = max(laid, key=lambda one: one[0], default=(0.0, None))
+    path = clean_path(stated["path"]) if stated else None
+    matches = (_match_block(lines, code) for code in shown if path in (None, code.path))
+    score, edit = max(matches, key=lambda match: match[0], default=(0.0, None))
     if edit is not None and score > 0:
         return edit if _changes(edit, shown) else None
-    return _as_said(said, lines) if said else None
+    return _edit_as_stated(stated, lines) if stated else None
 
 
-def _as_said(said: re.Match[str], lines: Sequence[str]) -> CodeEdit:
-    start = int(said["start"])
-    return CodeEdit(clean_path(said["path"]), start, max(start, int(said["end"] or start)), "\n".join(lines))
+def _edit_as_stated(stated: re.Match[str], lines: Sequence[str]) -> CodeEdit:
+    start = int(stated["start"])
+    return CodeEdit(clean_path(stated["path"]), start, max(start, int(stated["end"] or start)), "\n".join(lines))
 
 
 def _without_numbers(block: Sequence[str]) -> list[str]:
@@ -215,7 +215,7 @@ def _without_numbers(block: Sequence[str]) -> list[str]:
     return [line.rstrip() for line in block]
 
 
-def _laid(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
+def _match_block(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdit | None]:
     """The block over the lines of `shown` that it matches best, and how much it matches; None where nothing does.
 
     What stands before its first common line and after its last one replaces as many lines there.
@@ -228,7 +228,7 @@ def _laid(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
     start = max(0, first.a - first.b)
     end = min(len(old), last.a + len(new) - last.b)
     moved = indentation(shown.lines[first.a]) - indentation(block[first.b])
-    code = "\n".join(_moved(line, moved) for line in block)
+    code = "\n".join(_indented(line, moved) for line in block)
     score = sum(match.size for match in common) / len(new)
     return score, CodeEdit(shown.path, shown.start + start, shown.start + end - 1, code)
 
@@ -237,7 +237,7 @@ def _matches(old: Sequence[str], new: Sequence[str]) -> list[difflib.Match]:
     return difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()[:-1]
 
 
-def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit | None]:
+def _most_similar(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdit | None]:
     """A block of one line over the line that it is most like."""
     (line, *more) = [line for line in block if line.strip()]
     if more:
@@ -246,17 +246,17 @@ def _most_similar(block: Sequence[str], shown: Shown) -> tuple[float, CodeEdit |
     best = max(range(len(likeness)), key=likeness.__getitem__, default=None)
     if best is None or likeness[best] < SIMILAR:
         return 0.0, None
-    code = _moved(line, indentation(shown.lines[best]) - indentation(line))
+    code = _indented(line, indentation(shown.lines[best]) - indentation(line))
     return likeness[best] / 2, CodeEdit(shown.path, shown.start + best, shown.start + best, code)
 
 
-def _moved(line: str, by: int) -> str:
+def _indented(line: str, by: int) -> str:
     if not line.strip():
         return ""
     return " " * by + line if by > 0 else line[min(-by, indentation(line)) :]
 
 
-def _changes(edit: CodeEdit, shown: Sequence[Shown]) -> bool:
+def _changes(edit: CodeEdit, shown: Sequence[ShownCode]) -> bool:
     before = next(each for each in shown if each.path == edit.path and each.start <= edit.start <= each.end)
     return edit.code.splitlines() != [*before.lines[edit.start - before.start : edit.end - before.start + 1]]
 

@@ -19,7 +19,7 @@ from gumshoe.collect.policies.llm import find_key, with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.errors import PolicyError
-from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
+from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair, TaskSample
 from gumshoe.eval.checks import Checks, Endpoint, count_lines
 from gumshoe.eval.config import SamplingConfig, ServeConfig
 from gumshoe.eval.serve import ModelServer
@@ -27,15 +27,7 @@ from gumshoe.eval.serve.backends import check_model_folder
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, PolicyInfo, Trajectory
 
-__all__ = [
-    "PolicyProvider",
-    "SeekerPacks",
-    "collect_config",
-    "endpoints_of_policy",
-    "fingerprint",
-    "finished_of",
-    "run_episodes",
-]
+__all__ = ["PolicyProvider", "SeekerPacks", "endpoints_of_policy", "fingerprint", "run_episodes"]
 
 
 class PolicyProvider:
@@ -188,14 +180,10 @@ class SeekerPacks:
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """Runs what the folder does not hold yet; a model is served only if something is left to run.
 
-        Raises:
-            GumshoeError: as `Runner.run`; ServeError if the model cannot be served, or its server has died for good.
+        Raises GumshoeError as `run_episodes`.
         """
-        config = collect_config(run, self._folder, self._agent, self._provider, run.config.limits)
-        with RunFolder(self._folder, config) as folder, self._provider:
-            episodes = plan_episodes(config, folder.identity)
-            result = run_episodes(episodes, folder, config, self._provider, run, hooks)
-        found = {(one.task.id, sample): one for sample, one in finished_of(episodes, self._folder)}
+        with self._provider:
+            result, found = run_episodes(self._folder, self._agent, self._provider, run.config.limits, run, hooks)
         return CollectedPacks(
             packs={key: one.context_pack or ContextPack() for key, one in found.items()},
             episodes=found,
@@ -211,7 +199,53 @@ def _tools(agent: AgentConfig, run: EvalRun) -> tuple[str, ...]:
     return make_agent(agent).tools_in("issue" if hidden else "debug")
 
 
-def collect_config(
+def run_episodes(
+    folder: Path,
+    agent: AgentConfig,
+    provider: PolicyProvider,
+    limits: LimitsConfig,
+    run: EvalRun,
+    hooks: Hooks,
+    *,
+    prepare: Callable[[EpisodeSpec], EpisodeSpec | None] = lambda episode: episode,
+    wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
+) -> tuple[RunResult, dict[TaskSample, Trajectory]]:
+    """Runs an episode for each task and sample of an evaluation into a run folder, unless the folder holds it already.
+
+    Args:
+        folder: the run folder.
+        agent: what the policy may do.
+        provider: who decides.
+        limits: how much an episode may use.
+        run: the evaluation.
+        hooks: told how it is getting on.
+        prepare: changes an episode before it is run; None leaves it out.
+        wrap: puts something around the policy of an episode.
+
+    Returns:
+        How the run ended, and the finished episodes, in the order in which they were planned.
+
+    Raises:
+        GumshoeError: as `Runner.run`; ServeError if a model cannot be served, or its server has died for good.
+    """
+    config = _collect_config(run, folder, agent, provider, limits)
+    with RunFolder(folder, config) as opened:
+        planned = plan_episodes(config, opened.identity)
+        episodes = [ready for one in planned if (ready := prepare(one)) is not None]
+        opened.plan(len(episodes))
+        before = sum(episode.id in opened.finished for episode in episodes)
+        hooks.begun(len(episodes), before)
+        with provider.ready(hooks.serving, idle=run.control.finishing or before == len(episodes)) as policy:
+            playable = config.model_copy(update={"policy": policy})
+            runner = Runner(
+                playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory
+            )
+            result = runner.run(episodes, hooks.tick)
+    finished = {trajectory.id: trajectory for trajectory in read_trajectories(folder)}
+    return result, {(one.task.id, one.sample): finished[one.id] for one in episodes if one.id in finished}
+
+
+def _collect_config(
     run: EvalRun, folder: Path, agent: AgentConfig, provider: PolicyProvider, limits: LimitsConfig
 ) -> CollectConfig:
     """The config of a run folder of this evaluation: exactly its tasks, and its sandboxes, workers and seed."""
@@ -228,31 +262,3 @@ def collect_config(
         seed=config.seed,
         attempts=config.attempts,
     )
-
-
-def run_episodes(
-    episodes: Sequence[EpisodeSpec],
-    folder: RunFolder,
-    config: CollectConfig,
-    provider: PolicyProvider,
-    run: EvalRun,
-    hooks: Hooks,
-    *,
-    wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
-) -> RunResult:
-    """Runs the episodes that an open run folder does not hold yet. Raises as `SeekerPacks.collect`."""
-    folder.plan(len(episodes))
-    before = sum(episode.id in folder.finished for episode in episodes)
-    hooks.begun(len(episodes), before)
-    with provider.ready(hooks.serving, idle=run.control.finishing or before == len(episodes)) as policy:
-        playable = config.model_copy(update={"policy": policy})
-        runner = Runner(playable, folder, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory)
-        return runner.run(episodes, hooks.tick)
-
-
-def finished_of(episodes: Sequence[EpisodeSpec], path: Path) -> list[tuple[int, Trajectory]]:
-    """The finished ones among `episodes`, in order, each with its sample. Raises DatasetError."""
-    order = {episode.id: number for number, episode in enumerate(episodes)}
-    kept = [trajectory for trajectory in read_trajectories(path) if trajectory.id in order]
-    kept.sort(key=lambda trajectory: order[trajectory.id])
-    return [(episodes[order[one.id]].sample, one) for one in kept]

@@ -9,15 +9,14 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from gumshoe.collect.config import AgentConfig, CollectConfig, LimitsConfig
-from gumshoe.collect.data.store import TRAJECTORIES, RunFolder
+from gumshoe.collect.config import AgentConfig, LimitsConfig
+from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
-from gumshoe.collect.run.runner import plan_episodes
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.arms.one_shot import AGENT, ShownFirst, limited, looks, trials
-from gumshoe.eval.arms.policies import PolicyProvider, collect_config, finished_of, run_episodes
+from gumshoe.eval.arms.one_shot import ShownFirst, confirmed_changes, limit_turns, view_calls
+from gumshoe.eval.arms.policies import PolicyProvider, run_episodes
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
@@ -72,36 +71,26 @@ class PolicySolver:
         return left
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
-        """Runs an episode for each attempt and grades its patch.
-
-        Raises:
-            GumshoeError: as `Runner.run`; ServeError as `PolicyProvider.ready`.
-        """
+        """Runs an episode for each attempt and grades its patch. Raises GumshoeError as `run_episodes`."""
         if run.control.finishing and not self._folder.is_dir():
             return {}
-        config = self._config(run)
         wanted = {(one.task.id, one.sample): one for one in attempts}
-        with RunFolder(self._folder, config) as folder:
-            planned = plan_episodes(config, folder.identity)
-            mine = [one for one in planned if (one.task.id, one.sample) in wanted]
-            episodes = [self._prepare(one, wanted[one.task.id, one.sample].pack) for one in mine]
 
-            def wrap(policy: Policy, episode: EpisodeSpec) -> Policy:
-                return self._wrap(policy, wanted[episode.task.id, episode.sample].pack)
+        def prepare(episode: EpisodeSpec) -> EpisodeSpec | None:
+            attempt = wanted.get((episode.task.id, episode.sample))
+            return None if attempt is None else self._prepare(episode, attempt.pack)
 
-            run_episodes(episodes, folder, config, self._provider, run, hooks, wrap=wrap)
-        found: dict[AttemptKey, Trajectory] = {
-            wanted[one.task.id, sample].key: one for sample, one in finished_of(episodes, self._folder)
-        }
-        return grade_episodes(found, run)
+        def wrap(policy: Policy, episode: EpisodeSpec) -> Policy:
+            return self._wrap(policy, wanted[episode.task.id, episode.sample].pack)
+
+        _, found = run_episodes(
+            self._folder, self._agent, self._provider, self._limits, run, hooks, prepare=prepare, wrap=wrap
+        )
+        return grade_episodes({wanted[key].key: one for key, one in found.items()}, run)
 
     def close(self) -> None:
         """Stops the server, if there is one."""
         self._provider.close()
-
-    def _config(self, run: EvalRun) -> CollectConfig:
-        """How its episodes are run."""
-        return collect_config(run, self._folder, self._agent, self._provider, self._limits)
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         """The episode with the pack written below its problem statement."""
@@ -112,18 +101,14 @@ class PolicySolver:
 
 
 class OneShotSolver(PolicySolver):
-    """A policy that answers once: it sees the places of its pack, and edits. It has its own agent and turns."""
-
-    def _config(self, run: EvalRun) -> CollectConfig:
-        limits = self._limits.model_copy(update={"steps": None})
-        return collect_config(run, self._folder, AGENT, self._provider, limits)
+    """A policy that answers once: it sees the places of its pack, and edits. Its agent is `one_shot.AGENT`."""
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         prepared = super()._prepare(episode, pack)
-        return dataclasses.replace(prepared, task=limited(prepared.task, pack))
+        return dataclasses.replace(prepared, task=limit_turns(prepared.task, pack))
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
-        return ShownFirst(policy, looks(pack), trials(pack))
+        return ShownFirst(policy, view_calls(pack), confirmed_changes(pack))
 
 
 class OwnPatches:

@@ -92,8 +92,6 @@ class _Contents:
     """All that is known of the episodes; made anew when something that was read has gone or has changed."""
 
     entries: list[CatalogEntry] = field(default_factory=list)
-    by_key: dict[str, CatalogEntry] = field(default_factory=dict)
-    by_task: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
     by_source: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
     live: dict[str, list[IndexedEpisode]] = field(default_factory=dict)
     states: dict[str, SourceState] = field(default_factory=dict)
@@ -154,9 +152,7 @@ class Catalog:
 
     def episodes_on(self, task: str) -> list[CatalogEntry]:
         """The episodes on a task, those in progress last."""
-        running = [entry for entry in self.live() if entry.row.task == task]
-        with self._guard:
-            return [*self._contents.by_task.get(task, ()), *running]
+        return [entry for entry in (*self.entries(), *self.live()) if entry.row.task == task]
 
     def episodes_in(self, source: Source) -> list[CatalogEntry]:
         """The finished episodes of a source."""
@@ -165,7 +161,7 @@ class Catalog:
 
     def entry(self, key: str) -> CatalogEntry | None:
         """The episode with that key."""
-        return self._contents.by_key.get(key) or next((entry for entry in self.live() if entry.key == key), None)
+        return next((entry for entry in (*self.entries(), *self.live()) if entry.key == key), None)
 
     def search(self, text: str) -> list[str]:
         """The keys of the episodes in which every word of `text` begins a word; what is in quotes is a phrase."""
@@ -357,8 +353,6 @@ class Catalog:
             first = len(contents.entries)
             for entry, _ in found:
                 contents.entries.append(entry)
-                contents.by_key[entry.key] = entry
-                contents.by_task[entry.row.task].append(entry)
                 contents.by_source[entry.source.slug].append(entry)
             texts = ((first + number, text) for number, (_, text) in enumerate(found))
             contents.words.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)

@@ -50,9 +50,7 @@ def open_library(paths: Sequence[Path], gold: GoldPatches, model: Path | None = 
 
     Raises:
         ConfigError: there is nothing to be seen in the folders, or no such model folder.
-        TaskError: a task source that was named cannot be read.
     """
-    gold.check()
     if model is not None and not model.is_dir():
         raise ConfigError(f"there is no model folder {model}: gumshoe train makes one")
     masks = Masks(model) if model is not None else None

@@ -241,11 +241,14 @@ class GoldPatches:
     Args:
         named: task sources that were given on the command line.
         known: gold patches by task id, which are not looked up.
+
+    Raises:
+        TaskError: a source in `named` cannot be read.
     """
 
     def __init__(self, named: Iterable[str] = (), known: Mapping[str, str] | None = None) -> None:
-        self._named = tuple(named)
-        self._known = known or {}
+        self._known = {task.id: oracle.gold_patch for wanted in named for task, oracle in load_tasks(wanted)}
+        self._known |= known or {}
         self._guard = threading.Lock()
         self._loaded: dict[str, Mapping[str, str]] = {}
 
@@ -255,18 +258,13 @@ class GoldPatches:
 
     def finder(self, source: Source) -> Callable[[str], str | None]:
         """The same for many tasks of one source: its config is read once."""
-        sources = (*self._named, *self._configured(source))
+        sources = self._configured(source)
 
         def find(task_id: str) -> str | None:
             loaded = (self._load(wanted) for wanted in sources)
             return next((patches[task_id] for patches in (self._known, *loaded) if task_id in patches), None)
 
         return find
-
-    def check(self) -> None:
-        """Raises TaskError where a source that was given on the command line cannot be read."""
-        for wanted in self._named:
-            load_tasks(wanted)
 
     def _configured(self, source: Source) -> list[str]:
         """The task source of the source's config, if it may be read; sets of tasks near it; the bundled tasks."""

@@ -15,7 +15,7 @@ from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.one_shot import AGENT, CodeEdit, Shown, ShownFirst, edits_in, limited, looks, trials
+from gumshoe.eval.arms.one_shot import AGENT, CodeEdit, ShownCode, ShownFirst, read_edits, limit_turns, view_calls, confirmed_changes
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 from support.eval.made import make_pack
 from support.sandboxes.sandbox_backends import LOCAL
@@ -35,12 +35,12 @@ class Remembering(ScriptedPolicy):
 def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path / "repo", 0, runner="pytest")
     pack = make_pack(("shop.py", 3, 3), ("test_shop.py", 8, 9))
-    shown = looks(pack)
+    shown = view_calls(pack)
     assert len(shown) == 2
     fix: dict[str, JsonValue] = {"path": "shop.py", "start": 3, "end": 3, "code": "        total = total - 10"}
     answer = Completion(text="", tool_calls=(ToolCall(id="fix", name="rewrite", arguments=fix),))
     solver = Remembering([answer])
-    task = limited(with_pack(task, pack), pack)
+    task = limit_turns(with_pack(task, pack), pack)
     policy = ShownFirst(solver, shown)
     spec = EpisodeSpec(task, oracle)
     found = play_one(spec, make_agent(AGENT), policy, sandbox=LOCAL)
@@ -65,7 +65,7 @@ def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
     task, oracle = make_task(tmp_path / "repo", 0, runner="pytest")
     answer = "```python\n# shop.py:3\n        total = total - 10\n```"
     solver = Remembering([Completion(text=answer)])
-    spec = EpisodeSpec(limited(task, None), oracle)
+    spec = EpisodeSpec(limit_turns(task, None), oracle)
     found = play_one(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL)
     assert "# path/to/file.py:12-14" in solver.asked[-1].content
     assert found.resolved
@@ -79,8 +79,8 @@ def test_a_change_that_helped_is_shown_as_code(tmp_path: Path) -> None:
     for finding in (helped, not_run):
         pack = make_pack(("shop.py", 3, 3)).model_copy(update={"findings": (finding,)})
         solver = Remembering([Completion(text="I do not know.")])
-        spec = EpisodeSpec(limited(with_pack(task, pack), pack), oracle)
-        play_one(spec, make_agent(AGENT), ShownFirst(solver, looks(pack), trials(pack)), sandbox=LOCAL)
+        spec = EpisodeSpec(limit_turns(with_pack(task, pack), pack), oracle)
+        play_one(spec, make_agent(AGENT), ShownFirst(solver, view_calls(pack), confirmed_changes(pack)), sandbox=LOCAL)
         question = solver.asked[-1].content
         assert ("With this code instead, 1 test now passes: test_total:\n\n```python\n" in question) is finding.grounded
         assert ("        total = total - 10\n" in question) is finding.grounded
@@ -93,15 +93,15 @@ def price(count):
         cost = cost - 5
     return cost
 """
-SHOP = Shown("shop.py", 11, tuple(CODE.splitlines()))
-OTHER = Shown("src/other.py", 1, ("import shop", "", "NAMES = ('a', 'b')"))
+SHOP = ShownCode("shop.py", 11, tuple(CODE.splitlines()))
+OTHER = ShownCode("src/other.py", 1, ("import shop", "", "NAMES = ('a', 'b')"))
 
 
 def fenced(*lines: str, language: str = "python") -> str:
     return "\n".join([f"```{language}", *lines, "```"])
 
 
-def applied(edits: tuple[CodeEdit, ...], shown: Shown) -> list[str]:
+def applied(edits: tuple[CodeEdit, ...], shown: ShownCode) -> list[str]:
     """The shown lines after the edits."""
     lines = list(shown.lines)
     for edit in edits:
@@ -123,21 +123,21 @@ def applied(edits: tuple[CodeEdit, ...], shown: Shown) -> list[str]:
     ids=["whole", "without a place", "wrong numbers", "copied numbers", "dedented", "one line", "one line, placed"],
 )
 def test_a_block_is_laid_over_the_code_that_it_is_like(block: tuple[str, ...]) -> None:
-    found = edits_in(f"The bound is wrong.\n\n{fenced(*block)}\n", [SHOP, OTHER])
+    found = read_edits(f"The bound is wrong.\n\n{fenced(*block)}\n", [SHOP, OTHER])
     assert applied(found, SHOP) == CODE.replace(">= 10", "> 10").splitlines()
     assert {edit.path for edit in found} == {"shop.py"}
 
 
 def test_a_line_may_be_added_and_one_left_out() -> None:
-    added = edits_in(fenced("    cost = count * 3", "    cost += 1", "    if count >= 10:"), [SHOP])
+    added = read_edits(fenced("    cost = count * 3", "    cost += 1", "    if count >= 10:"), [SHOP])
     assert applied(added, SHOP) == CODE.replace("* 3\n", "* 3\n    cost += 1\n").splitlines()
-    left = edits_in(fenced("    if count >= 10:", "    return cost"), [SHOP])
+    left = read_edits(fenced("    if count >= 10:", "    return cost"), [SHOP])
     assert applied(left, SHOP) == CODE.replace("        cost = cost - 5\n", "").splitlines()
 
 
 def test_places_nobody_was_shown_are_taken_as_they_are_said() -> None:
     text = fenced("# lib/a.py:7-8", "x = 1") + "\n" + fenced("# lib/a.py:20", "y = 2", language="")
-    assert edits_in(text, []) == (CodeEdit("lib/a.py", 20, 20, "y = 2"), CodeEdit("lib/a.py", 7, 8, "x = 1"))
+    assert read_edits(text, []) == (CodeEdit("lib/a.py", 20, 20, "y = 2"), CodeEdit("lib/a.py", 7, 8, "x = 1"))
 
 
 @pytest.mark.parametrize(
@@ -153,17 +153,17 @@ def test_places_nobody_was_shown_are_taken_as_they_are_said() -> None:
     ids=["no block", "empty", "only a place", "unchanged", "nothing like it", "several lines that match nothing"],
 )
 def test_what_changes_nothing_is_no_edit(text: str) -> None:
-    assert edits_in(text, [SHOP]) == ()
+    assert read_edits(text, [SHOP]) == ()
 
 
 def test_blocks_that_overlap_count_once() -> None:
     block = fenced(*CODE.replace(">= 10", "> 10").splitlines())
-    assert len(edits_in(f"{block}\n{block}", [SHOP])) == 1
+    assert len(read_edits(f"{block}\n{block}", [SHOP])) == 1
 
 
 @given(st.text(alphabet="`#\n ab:.-12py\\\"'", max_size=200))
 def test_any_text_is_read(text: str) -> None:
-    for edit in edits_in(text, [SHOP, OTHER]):
+    for edit in read_edits(text, [SHOP, OTHER]):
         assert 1 <= edit.start <= edit.end
 
 
@@ -175,5 +175,5 @@ def test_a_run_of_lines_with_one_changed_comes_back_in_its_place(data: st.DataOb
     changed = data.draw(st.integers(start, end - 1))
     after = [*lines]
     after[changed] = after[changed].replace(" = ", " = 100 + ")
-    shown = Shown("values.py", 31, tuple(lines))
-    assert applied(edits_in(fenced(*after[start:end]), [shown]), shown) == after
+    shown = ShownCode("values.py", 31, tuple(lines))
+    assert applied(read_edits(fenced(*after[start:end]), [shown]), shown) == after
