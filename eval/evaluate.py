@@ -32,7 +32,7 @@ from gumshoe.protocols import Scorer
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
-__all__ = ["Evaluation", "choose_tasks", "evaluate", "prepare", "read_losses"]
+__all__ = ["Evaluation", "choose_tasks", "evaluate", "read_losses"]
 
 Say = Callable[[str], None]
 LOSSES = (("loss", "training"), ("eval_loss", "held out"))
@@ -71,7 +71,7 @@ def evaluate(
             or every attempt fails.
     """
     earlier_config(Path(config.out), EvalConfig, "eval")
-    ready = prepare(config, say)
+    ready = _prepare(config, say)
     arms = ready.arms
     out = Path(config.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ class _Prepared:
     losses: tuple[LossCurve, ...]
 
 
-def prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
+def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     """Makes the arms, loads the tasks, and has every part check itself.
 
     Servers and sandboxes are checked only if episodes are left: what is finished can be scored without them.

@@ -38,7 +38,7 @@ class PolicyProvider:
         asked: who decides: a policy, or a model folder that is served.
         serve: how a model folder is served.
         sampling: how a served model is asked.
-        folder: where the server's log and its scratch files go.
+        folder: where the server's log goes.
     """
 
     def __init__(
@@ -87,8 +87,7 @@ class PolicyProvider:
             yield self.planned
             return
         if self._server is None:
-            scratch = self._folder / "served"
-            server = ModelServer(self._model, self._serve, log=self._folder / "server.log", scratch=scratch)
+            server = ModelServer(self._model, self._serve, log=self._folder / "server.log")
             server.start()
             self._server = server
             serving(server)

@@ -56,7 +56,6 @@ class ModelServer:
         folder: the model folder.
         config: how it is served.
         log: file for all that the server prints, appended to; None: a temporary one.
-        scratch: folder for what the server needs meanwhile, emptied before and removed after; None: a temporary one.
 
     Attributes:
         base_url: where clients go, such as `http://127.0.0.1:8000/v1`.
@@ -70,14 +69,7 @@ class ModelServer:
     can serve, and a server that died or stayed silent.
     """
 
-    def __init__(
-        self,
-        folder: Path | str,
-        config: ServeConfig | None = None,
-        *,
-        log: Path | None = None,
-        scratch: Path | None = None,
-    ) -> None:
+    def __init__(self, folder: Path | str, config: ServeConfig | None = None, *, log: Path | None = None) -> None:
         self.folder = Path(folder).expanduser().absolute()
         self.config = config or ServeConfig()
         self.restarts = 0
@@ -87,7 +79,6 @@ class ModelServer:
         self.command: list[str] = []
         self.variables: dict[str, str] = {}
         self._address = ("", 0)
-        self._wanted_scratch = scratch
         self._scratch: Path | None = None
         self._working_folder: Path | None = None
         self._wanted_log = log
@@ -160,7 +151,7 @@ class ModelServer:
         installed = look_for(self.config.python or sys.executable) if image is None else look_in_image(image)
         self.backend = choose_backend(self.config.backend, installed)
         port = _usable_port(self.config.host, self.config.port)
-        self._scratch = self._make_scratch()
+        self._scratch = Path(tempfile.mkdtemp(prefix="gumshoe-serve-"))
         self.log = self._wanted_log or self._scratch / "server.log"
         _refuse_unwritable(self.log)
         served = self.folder
@@ -185,15 +176,6 @@ class ModelServer:
             raise ServeError(f"transformers cannot serve a model as {name!r}: use letters, digits, '.', '_' and '-'")
         self._working_folder = scratch / "served"
         return self._working_folder / name
-
-    def _make_scratch(self) -> Path:
-        """A fresh folder: a fixed one keeps the served name the same from run to run, unless it cannot be a name."""
-        if self._wanted_scratch is None or "@" in str(self._wanted_scratch.absolute()):
-            return Path(tempfile.mkdtemp(prefix="gumshoe-serve-"))
-        scratch = self._wanted_scratch.absolute()
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
-        return scratch
 
     def _launch(self) -> None:
         with self._changed, self.log.open("ab") as log:

@@ -107,8 +107,8 @@ class Library:
             "first": known == 0,
             "last": known + len(entries),
             "more": len(entries) == limit,
-            "rows": self._shown(entries),
-            "live": self._shown(self.catalog.live()),
+            "rows": self._rows_of(entries),
+            "live": self._rows_of(self.catalog.live()),
         }
 
     def search(self, text: str) -> Answer:
@@ -128,10 +128,10 @@ class Library:
             "key": key,
             "kind": source.kind,
             "live": entry.live,
-            "row": self._shown([entry])[0],
-            "siblings": self._shown(siblings[:SIBLINGS]),
+            "row": self._rows_of([entry])[0],
+            "siblings": self._rows_of(siblings[:SIBLINGS]),
             "tree": self._tree(entry, siblings),
-            **cap({**found, "evaluated": self._evaluated(entry, found)}),
+            **cap({**found, "evaluated": self._evaluation_of(entry, found)}),
         }
 
     def raw(self, key: str) -> bytes:
@@ -161,8 +161,8 @@ class Library:
         source = self._evaluation(slug)
         found = task_page(source, task, self._keys(source), self._gold.find(task, source))
         first = next((key for one in found["attempts"] if (key := one["key"] or one["solver_key"]) is not None), None)
-        messages = self.episode(first)["messages"] if first is not None else []
-        asked = next((message["content"] for message in messages if message["role"] == "user"), "")
+        messages = self.catalog.episode(self._find(first)).messages if first is not None else ()
+        asked = next((message.content for message in messages if message.role == "user"), "")
         return {**found, "prompt": asked}
 
     def _find(self, key: str) -> CatalogEntry:
@@ -197,7 +197,7 @@ class Library:
             "problem": problem,
         }
 
-    def _shown(self, entries: Iterable[CatalogEntry]) -> list[Answer]:
+    def _rows_of(self, entries: Iterable[CatalogEntry]) -> list[Answer]:
         """Rows as they are sent to the page: arms go by their labels, and a report is a hit or a miss if that is known.
 
         Both are decided late: task sources and evaluations may be known later than the episodes.
@@ -230,10 +230,10 @@ class Library:
         found = [one for name, one in members.items() if root_of(name, parents) == root]
         if len(found) < 2:
             return []
-        shown = {row["id"]: row for row in self._shown(found)}
+        shown = {row["id"]: row for row in self._rows_of(found)}
         return tried_decisions(entry.row.id, (self.catalog.episode(one) for one in found), shown)
 
-    def _evaluated(self, entry: CatalogEntry, found: Answer) -> Answer | None:
+    def _evaluation_of(self, entry: CatalogEntry, found: Answer) -> Answer | None:
         """What the evaluation that a run belongs to says about an episode."""
         parent = self.catalog.source(entry.source.parent)
         if parent is None or entry.live:

@@ -106,7 +106,6 @@ def test_a_model_folder_is_served_while_its_arm_is_played_and_while_it_solves(
     folder = tmp_path / "out" / "arms" / "model"
     log = (folder / "server.log").read_text()
     assert "transformers.cli.transformers serve" in log
-    assert not (folder / "served").exists()
     assert main(["eval", str(config), "-p", "tasks.limit=1"]) == 0
     assert (folder / "server.log").read_text() == log
     assert summary(tmp_path) == made
