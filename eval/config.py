@@ -35,9 +35,6 @@ class ServeConfig(Config):
         default="auto", description="auto: vLLM if it is installed, else transformers' own server"
     )
     python: str | None = Field(default=None, description="Python of the serving environment; null: this one")
-    image: str | None = Field(
-        default=None, description="container image of vLLM's server, run with docker; null: serve with `python`"
-    )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=0, ge=0, le=65535, description="port to listen on; 0: a free one")
     name: str | None = Field(default=None, description="name under which it is served; null: a path, which is printed")

@@ -10,10 +10,10 @@ import socket
 import sys
 import threading
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -90,7 +90,8 @@ class Guard:
         await app(scope, receive, _with_headers(send) if self._page else send)
 
     def _refusal(self, scope: Scope) -> ASGIApp | None:
-        headers = Headers(scope=scope)
+        connection = HTTPConnection(scope)
+        headers = connection.headers
         if not self._any_name and not self._is_name(headers.get("host", "")):
             return PlainTextResponse("This is no name of this server.\n", 421)
         if self._token is not None and self._bears_token(headers):
@@ -100,7 +101,7 @@ class Guard:
         if self._token is None:
             return None
         if self._page:
-            return self._ask_for_token(scope, headers)
+            return self._ask_for_token(connection)
         return PlainTextResponse("The token is missing: Authorization: Bearer TOKEN\n", 401)
 
     def _is_name(self, host: str) -> bool:
@@ -113,15 +114,15 @@ class Guard:
             return False
         return address.is_loopback or not self._loopback
 
-    def _ask_for_token(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        given = parse_qsl(scope.get("query_string", b"").decode("latin-1"))
+    def _ask_for_token(self, connection: HTTPConnection) -> ASGIApp | None:
+        given = connection.query_params.multi_items()
         if any(name == "token" and self._is_token(value) for name, value in given):
             rest = urlencode([(name, value) for name, value in given if name != "token"])
-            path = "/" + scope["path"].lstrip("/")
+            path = "/" + connection.scope["path"].lstrip("/")
             answer = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
             answer.set_cookie(COOKIE, self._token or "", httponly=True, samesite="strict")
             return answer
-        if self._is_token(_cookie(headers)):
+        if self._is_token(connection.cookies.get(COOKIE, "")):
             return None
         return PlainTextResponse("Open the address that gumshoe printed: it carries a token.\n", 401)
 
@@ -169,14 +170,6 @@ def _name_of(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()
     return host.partition(":")[0].lower()
-
-
-def _cookie(headers: Headers) -> str:
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[COOKIE].value if COOKIE in cookies else ""
 
 
 class WebServer:

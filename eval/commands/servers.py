@@ -38,7 +38,6 @@ examples:
   gumshoe serve MODEL --python ~/vllm/bin/python             an environment with vLLM
   gumshoe serve MODEL --backend transformers --log server.log
   gumshoe serve MODEL -p max_length=32768 -p tensor_parallel=2
-  gumshoe serve MODEL --image vllm/vllm-openai:latest        vLLM in a container
   gumshoe serve MODEL --check                                check the server, then stop it
   gumshoe serve MODEL --check --url http://host:8000/v1      check a server that is already running
 
@@ -58,7 +57,6 @@ def configure_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--backend", help="auto (default), vllm or transformers")
     parser.add_argument("--python", help="Python of the serving environment (default: this one)")
-    parser.add_argument("--image", help="container image of vLLM's server, run with docker instead of --python")
     parser.add_argument("--check", action="store_true", help="check the served model, item by item, and exit")
     parser.add_argument(
         "--url", type=web_address, help="with --check: base URL of a running server, such as http://host:8000/v1"
@@ -98,7 +96,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 def _serve_config(arguments: argparse.Namespace) -> ServeConfig:
     """The config from the flags, then the overrides. Raises ConfigError."""
-    flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python", "image")}
+    flags = {name: getattr(arguments, name) for name in ("port", "host", "backend", "python")}
     given = {name: value for name, value in flags.items() if value is not None}
     return validate(ServeConfig, apply_overrides(given, arguments.param), origin="options")
 

@@ -21,18 +21,15 @@ __all__ = [
     "Installed",
     "check_model_folder",
     "choose_backend",
-    "container_command",
     "environment",
     "lay_out_for_transformers",
     "look_for",
-    "look_in_image",
     "serve_command",
 ]
 
 _TOOLS = re.compile(r"\btools\b")
 Backend = Literal["vllm", "transformers"]
 
-_GPU_DEVICES = ("/dev/nvidia0", "/dev/kfd")
 SMALL_MODEL_BYTES = 256 << 20
 PAGE_TOKENS = 32
 """Prompts share whole pages of the prefix cache."""
@@ -174,11 +171,6 @@ def look_for(python: str) -> Installed:
     return Installed(**found, python=python)
 
 
-def look_in_image(image: str) -> Installed:
-    """What an image of vLLM's server is assumed to have. Nothing is started to find out."""
-    return Installed(image, "in the image", None, any(Path(device).exists() for device in _GPU_DEVICES))
-
-
 def choose_backend(wanted: str, installed: Installed) -> Backend:
     """The one that was asked for, or else vLLM if it is installed, or else transformers. Raises ServeError."""
     if wanted in {"auto", "vllm"} and installed.vllm:
@@ -220,21 +212,6 @@ def _dtype_on_cpu(model: Path, installed: Installed) -> str:
 
 def _device(config: ServeConfig, installed: Installed) -> str:
     return config.device if config.device != "auto" else ("cuda" if installed.gpu else "cpu")
-
-
-def container_command(config: ServeConfig, installed: Installed, command: list[str], model: Path) -> list[str]:
-    """`docker run` for what `serve_command` gave: the image's own interpreter, the model read-only at its own path.
-
-    The container shares the host's network, so that port and address mean the same inside. It is removed when it
-    ends, and stops when `docker run` is stopped.
-    """
-    assert config.image is not None
-    argv = ["docker", "run", "--rm", "--init", "--network", "host", "--ipc", "host", "-v", f"{model}:{model}:ro"]
-    if installed.gpu and config.device != "cpu":
-        argv += ["--gpus", "all"]
-    for name, value in (("HF_HUB_OFFLINE", "1"), ("VLLM_NO_USAGE_STATS", "1"), ("DO_NOT_TRACK", "1")):
-        argv += ["-e", f"{name}={value}"]
-    return [*argv, "--entrypoint", "python3", config.image, *command[1:]]
 
 
 def _vllm(config: ServeConfig, device: str, dtype: str, model: Path, name: str, port: int) -> list[str]:

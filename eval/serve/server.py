@@ -25,11 +25,9 @@ from gumshoe.eval.serve.backends import (
     Backend,
     check_model_folder,
     choose_backend,
-    container_command,
     environment,
     lay_out_for_transformers,
     look_for,
-    look_in_image,
     serve_command,
 )
 from gumshoe.eval.serve.guardian import GRACE_S
@@ -147,8 +145,7 @@ class ModelServer:
 
     def _prepare(self) -> None:
         check_model_folder(self.folder)
-        image = self.config.image
-        installed = look_for(self.config.python or sys.executable) if image is None else look_in_image(image)
+        installed = look_for(self.config.python or sys.executable)
         self.backend = choose_backend(self.config.backend, installed)
         port = _usable_port(self.config.host, self.config.port)
         self._scratch = Path(tempfile.mkdtemp(prefix="gumshoe-serve-"))
@@ -159,8 +156,6 @@ class ModelServer:
             served = lay_out_for_transformers(self.folder, self._served_path(self._scratch))
         self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
         self.variables = environment(self.backend, self.config, installed, model=self.folder, scratch=self._scratch)
-        if image is not None:
-            self.command = container_command(self.config, installed, self.command, self.folder)
         self._address = (_reachable(self.config.host), port)
         self.base_url = f"http://{self._address[0]}:{port}/v1"
 
@@ -272,7 +267,7 @@ def _lines_from_end(log: Path, window: int = 65536) -> Iterator[str]:
         text = file.read().decode(errors="replace")
     for line in reversed(text.splitlines()):
         shown = ESCAPES.sub("", line).strip()
-        if shown and not shown.startswith(("$ ", "Run 'docker run --help'")):
+        if shown and not shown.startswith("$ "):
             yield shown[:500]
 
 

@@ -14,10 +14,8 @@ from gumshoe.eval.serve.backends import (
     Backend,
     Installed,
     choose_backend,
-    container_command,
     environment,
     look_for,
-    look_in_image,
     serve_command,
 )
 
@@ -97,18 +95,6 @@ def test_a_processor_computes_in_bfloat16_what_is_stored_so_if_it_can(
         config = ServeConfig(backend=backend, dtype=wanted)
         argv, _ = serve_command(backend, config, found, model=tmp_path, port=5)
         assert argv[argv.index("--dtype") + 1] == used
-
-
-def test_an_image_is_run_with_the_model_at_its_own_path(tmp_path: Path) -> None:
-    config = ServeConfig(image="vllm/vllm-openai:v1", arguments=("--seed", "1"))
-    command, _ = serve_command("vllm", config, installed("1", gpu=True), model=tmp_path, port=5)
-    argv = container_command(config, installed("1", gpu=True), command, tmp_path)
-    text = " ".join(argv)
-    assert text.startswith(f"docker run --rm --init --network host --ipc host -v {tmp_path}:{tmp_path}:ro --gpus all")
-    assert "--entrypoint python3 vllm/vllm-openai:v1 -m vllm.entrypoints.openai.api_server" in text
-    assert text.endswith("--seed 1")
-    assert "--gpus" not in container_command(config, installed("1"), command, tmp_path)
-    assert look_in_image("an-image").vllm
 
 
 def test_the_server_is_kept_off_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,33 +84,6 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
     yield make
     for server in made:
         server.close()
-
-
-@pytest.mark.needs("docker")
-def test_a_server_in_a_container_is_served_and_stopped(micro_model: Path, tmp_path: Path) -> None:
-    """The image has a small server where vLLM's is; everything else is as with vLLM's own image."""
-    package = tmp_path / "vllm" / "entrypoints" / "openai"
-    package.mkdir(parents=True)
-    for folder in (package, package.parent, package.parent.parent):
-        (folder / "__init__.py").touch()
-    (package / "api_server.py").write_text(FAKE)
-    (tmp_path / "Dockerfile").write_text(
-        "FROM gumshoe-python:latest\nUSER root\nCOPY vllm /site/vllm\nENV PYTHONPATH=/site\n"
-    )
-    image = f"gumshoe-test-{uuid.uuid4().hex[:8]}:latest"
-    import docker
-
-    client = docker.from_env()
-    try:
-        client.images.build(path=str(tmp_path), tag=image, rm=True)
-        with ModelServer(micro_model, ServeConfig(image=image, startup_s=60), log=tmp_path / "log") as server:
-            assert server.command[:3] == ["docker", "run", "--rm"]
-            assert get(server)
-        assert until(lambda: not client.containers.list(filters={"ancestor": image}))
-        assert get(server) == ""
-        client.images.remove(image, force=True)
-    finally:
-        client.close()
 
 
 def get(server: ModelServer, path: str = "/health") -> str:
