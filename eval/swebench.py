@@ -151,8 +151,8 @@ def _run_id(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]
 def run_evaluation(place: Path, run_id: str, workers: int, timeout_s: int, on_line: Callable[[str], None]) -> None:
     """Runs the harness in `place`; what it prints is kept in harness.log. Raises SandboxError when it fails.
 
-    Before its report, the harness lists all containers, which fails if anyone removes one meanwhile. It is then run once
-    more, which is quick, as it keeps its verdicts.
+    Before its report, the harness lists all containers, which fails if anyone removes one meanwhile. It is then run
+    once more, which is quick, as it keeps its verdicts.
     """
     options = {
         "--dataset_name": "rows.jsonl",
@@ -295,9 +295,7 @@ class OfficialGrades:
     failure: str | None = None
 
 
-def write_all_predictions(
-    by_arm: Mapping[str, Sequence[Result]], main: str, out: Path
-) -> dict[str, list[Prediction]]:
+def write_all_predictions(by_arm: Mapping[str, Sequence[Result]], main: str, out: Path) -> dict[str, list[Prediction]]:
     """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the arm `main`.
 
     The first sample of each task is predicted, even if it changed nothing.

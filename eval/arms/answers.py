@@ -1,4 +1,4 @@
-"""Other explorers' answers as packs: lists of places, and the answers of CodeScout and FastContext, converted to such."""
+"""Other explorers' answers as packs: lists of places, and what CodeScout and FastContext write, as such lists."""
 
 from __future__ import annotations
 
@@ -150,4 +150,6 @@ def _place(text: str, task: Task, sources: Sources) -> Location:
     if match["start"] is not None:
         return Location(path=path, start=int(match["start"]), end=int(match["end"] or match["start"]))
     span = next((span for span in sources.spans(task.id, path) or () if span.name == name), None)
-    return Location(path=path, start=1 if span is None else span.start, end=1 if span is None else span.end, symbol=name)
+    return Location(
+        path=path, start=1 if span is None else span.start, end=1 if span is None else span.end, symbol=name
+    )

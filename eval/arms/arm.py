@@ -16,7 +16,18 @@ from gumshoe.eval.serve import ModelServer
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = ["Arm", "Attempt", "CollectedPacks", "EvalRun", "Hooks", "PackSource", "Pair", "Solution", "Solver", "TaskSample"]
+__all__ = [
+    "Arm",
+    "Attempt",
+    "CollectedPacks",
+    "EvalRun",
+    "Hooks",
+    "PackSource",
+    "Pair",
+    "Solution",
+    "Solver",
+    "TaskSample",
+]
 
 Pair = tuple[Task, Oracle]
 TaskSample = tuple[str, int]

@@ -23,7 +23,16 @@ from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, To
 from gumshoe.text import FENCE, indentation
 from gumshoe.tools.code.statements import with_change
 
-__all__ = ["AGENT", "CodeEdit", "ShownCode", "ShownFirst", "confirmed_changes", "limit_turns", "read_edits", "view_calls"]
+__all__ = [
+    "AGENT",
+    "CodeEdit",
+    "ShownCode",
+    "ShownFirst",
+    "confirmed_changes",
+    "limit_turns",
+    "read_edits",
+    "view_calls",
+]
 
 PROMPTS = Path(__file__).parent / "prompts"
 PROMPT = PROMPTS / "one_shot.jinja"

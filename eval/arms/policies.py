@@ -236,9 +236,7 @@ def run_episodes(
         hooks.begun(len(episodes), before)
         with provider.ready(hooks.serving, idle=run.control.finishing or before == len(episodes)) as policy:
             playable = config.model_copy(update={"policy": policy})
-            runner = Runner(
-                playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory
-            )
+            runner = Runner(playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory)
             result = runner.run(episodes, hooks.tick)
     finished = {trajectory.id: trajectory for trajectory in read_trajectories(folder)}
     return result, {(one.task.id, one.sample): finished[one.id] for one in episodes if one.id in finished}

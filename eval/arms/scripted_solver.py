@@ -28,7 +28,7 @@ from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Sol
 from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
-from gumshoe.records import ContextPack, Location, Task, TestRun
+from gumshoe.records import ContextPack, Location, TestRun
 from gumshoe.tools.runs.programs import our_program
 
 __all__ = ["Repair", "ScriptedSolver", "repair_each"]

@@ -251,13 +251,13 @@ def _missed(pack: ContextPack, wanted: Mapping[str, Set[int]] | None) -> list[di
     ]
 
 
-def root_of(id: str, parents: Mapping[str, str]) -> str:
-    """The episode that a tree began with: that of an episode in it. `parents` says what each branch branched from."""
+def root_of(episode: str, parents: Mapping[str, str]) -> str:
+    """The episode that the tree of an episode began with; `parents` says what each branch branched from."""
     seen: set[str] = set()
-    while id in parents and id not in seen:
-        seen.add(id)
-        id = parents[id]
-    return id
+    while episode in parents and episode not in seen:
+        seen.add(episode)
+        episode = parents[episode]
+    return episode
 
 
 def tried_decisions(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:

@@ -42,7 +42,13 @@ REPORT = (
 POLICIES = {
     StopReason.REPORTED: ["I wonder.", turn(VIEW, EVAL), turn(("veiw", {})), turn(REPORT)],
     StopReason.NO_TOOL_CALL: ["I wonder.", "Still.", "Still."],
-    StopReason.STEP_LIMIT: [turn(VIEW), turn(EVAL), "Look.\n<tool_call>\n{broken\n</tool_call>", turn(VIEW), turn(VIEW)],
+    StopReason.STEP_LIMIT: [
+        turn(VIEW),
+        turn(EVAL),
+        "Look.\n<tool_call>\n{broken\n</tool_call>",
+        turn(VIEW),
+        turn(VIEW),
+    ],
     StopReason.CALL_LIMIT: [turn(VIEW, VIEW), turn(VIEW, VIEW), turn(VIEW, VIEW, VIEW)],
 }
 """The turns of policies, by how their episodes end."""
@@ -91,7 +97,9 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> Evaluate
 
 
 @pytest.mark.parametrize("stop", POLICIES)
-def test_training_and_evaluation_play_the_same_episode(stop: StopReason, evaluated: Evaluated, arena: LiveArena) -> None:
+def test_training_and_evaluation_play_the_same_episode(
+    stop: StopReason, evaluated: Evaluated, arena: LiveArena
+) -> None:
     trajectory, asked, scores = evaluated[0][stop], evaluated[1].asked[stop], evaluated[2][TASKS[stop]]
     requests: list[Request] = []
 

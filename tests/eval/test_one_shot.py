@@ -15,7 +15,16 @@ from gumshoe.collect.packs import with_pack
 from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.one_shot import AGENT, CodeEdit, ShownCode, ShownFirst, read_edits, limit_turns, view_calls, confirmed_changes
+from gumshoe.eval.arms.one_shot import (
+    AGENT,
+    CodeEdit,
+    ShownCode,
+    ShownFirst,
+    confirmed_changes,
+    limit_turns,
+    read_edits,
+    view_calls,
+)
 from gumshoe.records import Check, Completion, Finding, Message, StopReason, ToolCall, ToolSchema, WhatIfProbe
 from support.eval.made import make_pack
 from support.sandboxes.sandbox_backends import LOCAL

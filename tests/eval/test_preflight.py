@@ -62,8 +62,8 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
         f"  the solver: {solver_url}/models does not answer",
         "  sandbox local: task django__django-1 comes as the image",
     )
-    for fault in wanted:
-        assert sum(fault in line for line in lines) == 1, fault
+    for text in wanted:
+        assert sum(text in line for line in lines) == 1, text
     assert not (tmp_path / "out").exists()
 
 
