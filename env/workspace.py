@@ -114,16 +114,12 @@ class Workspace:
         with _failures(clean):
             return self.sandbox.walk(clean, ignore=self._hidden.pairs, depth=depth)
 
-    def grep(
-        self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
-    ) -> tuple[list[Match], bool]:
+    def grep(self, pattern: str, path: str = ".", *, limit: int = 200) -> tuple[list[Match], bool]:
         """Lines of visible text files that a regular expression matches, and whether there were more."""
         clean = self._visible(path)
         with _failures(clean):
             try:
-                return self.sandbox.grep(
-                    pattern, clean, ignore=self._hidden.pairs, limit=limit, case_sensitive=case_sensitive
-                )
+                return self.sandbox.grep(pattern, clean, ignore=self._hidden.pairs, limit=limit)
             except ValueError as error:
                 raise ToolFailure("bad_pattern", f"{pattern!r} is not a regular expression: {error}.") from None
 

@@ -69,7 +69,7 @@ class Debug(BaseTool):
         results: list[CommandResult] = []
         while True:
             session = self._running(workspace)
-            exchange = session.request("commands", max(0.0, deadline - time.monotonic()), lines=lines)
+            exchange = session.request(max(0.0, deadline - time.monotonic()), lines=lines)
             answer = exchange.answer
             if answer is None:
                 if exchange.announced is not None:

@@ -5,8 +5,12 @@ warden runs from memory and keeps the package on disk, as `gumshoe_inside` in th
 it was sent. Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under
 any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest.
 
-`loading` and `values` serve several of its folders. Names such as `_open` and `_write` keep what the program under test
-may replace, in modules that run in its process.
+A folder imports what is further right; of `programs`, only the test server needs the warden's launcher:
+
+    bugs --> runs --> debugger --> programs --> warden        verdict
+
+`loading`, `values` and `functions` serve several of them. Names such as `_open` and `_write` keep what the
+program under test may replace, in modules that run in its process.
 
 | process | started as | imports |
 |---|---|---|
@@ -19,7 +23,7 @@ may replace, in modules that run in its process.
 | test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
 | maker of bugs | `bugs.judge` | `bugs`, `runs`, `programs` |
 | repair solver | `bugs.trials` | the same |
-| rewriting of tests for a verdict | `verdict.variants` | `verdict` |
+| rewriting of tests for a verdict | `verdict.variants` | `verdict`, `functions` |
 | syntax tree for the host | `verdict.trees` | nothing |
 | check of a file's syntax | `programs.syntax`, forked from a test server if there is one | nothing |
 | carriers of messages | `programs.mcp`, `programs.relay` | `programs.channel` |

@@ -195,21 +195,11 @@ class _Run(_Reply):
     cold: str | None
 
 
-class _Opened(_Reply):
-    session: str
-    warm: bool
-    cold: str | None
-
-
 class _Exchange(_Reply):
     output: _Output
     message: Json | None
     interim: list[Json]
     timed_out: bool
-    exit_code: ExitCode | None
-
-
-class _Poll(_Reply):
     exit_code: ExitCode | None
 
 
@@ -239,11 +229,9 @@ _FORMS: Mapping[str, Any] = {
     "grep": _Grep,
     "snapshot": str,
     "changes": dict[str, Annotated[tuple[_GitSide | None, _GitSide | None], Field(strict=False)]],
-    "session_open": _Opened,
-    "session_read_until": _Exchange,
+    "session_open": str,
     "session_request": _Exchange,
     "session_wait_message": _Exchange,
-    "session_poll": _Poll,
     "inspect": Json,
     "tampering": list[str],
 }

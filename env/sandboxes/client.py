@@ -63,7 +63,6 @@ class WardenSandbox:
         argv: Sequence[str],
         *,
         input: bytes | None = None,
-        cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         warm: bool = False,
@@ -75,7 +74,6 @@ class WardenSandbox:
                 None if timeout is None else timeout + RPC_GRACE_S,
                 argv=list(argv),
                 input=None if input is None else _encode(input),
-                cwd=cwd,
                 env=self._variables(env),
                 timeout_s=timeout,
                 forked=self._fork_order(argv) if warm else None,
@@ -130,14 +128,11 @@ class WardenSandbox:
         *,
         ignore: Sequence[tuple[bool, str]] = (),
         limit: int = 200,
-        case_sensitive: bool = True,
     ) -> tuple[list[Match], bool]:
         """Lines that match, and whether there were more. Raises ValueError for a wrong pattern, TimeoutError for one
         that takes too long.
         """
-        found = self._link.ask(
-            "grep", pattern=pattern, path=path, ignore=list(ignore), limit=limit, case_sensitive=case_sensitive
-        )
+        found = self._link.ask("grep", pattern=pattern, path=path, ignore=list(ignore), limit=limit)
         return [Match(path=name, line=line, text=text) for name, line, text in found["matches"]], found["more"]
 
     def unpack(self, archive: bytes, folder: str) -> None:
@@ -168,10 +163,10 @@ class WardenSandbox:
         """Starts a program on a terminal; see `protocols.Sandbox.open_session`."""
         forked = self._fork_order(argv) if warm else None
         try:
-            opened = self._link.ask("session_open", START_S, argv=list(argv), env=self._variables(env), forked=forked)
+            name = self._link.ask("session_open", START_S, argv=list(argv), env=self._variables(env), forked=forked)
         except OSError as error:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
-        return WardenSession(opened["session"], self._link, warm=opened["warm"], cold=opened["cold"])
+        return WardenSession(name, self._link)
 
     def start_test_server(self, order: Mapping[str, Any]) -> None:
         """Starts the test server ahead of the first program, in the background; `order` is a link's `server`.
@@ -277,30 +272,13 @@ def _blob(side: tuple[str, str] | None) -> GitBlob | None:
 class WardenSession:
     """See `protocols.Session`. Use `WardenSandbox.open_session` to make one.
 
-    The terminal does not echo, and a line printed ends in a plain newline.
-
-    Attributes:
-        name: what the warden calls it.
-        warm: whether the program is a fork of the test server.
-        cold: why it is not, if it was meant to be.
+    A line that the program prints ends in a plain newline.
     """
 
-    def __init__(self, name: str, link: WardenConnection, *, warm: bool = False, cold: str | None = None) -> None:
-        self.name = name
-        self.warm = warm
-        self.cold = cold
+    def __init__(self, name: str, link: WardenConnection) -> None:
+        self._name = name
         self._link = link
         self._closed = False
-
-    def send(self, data: str) -> None:
-        """Types `data` at the terminal."""
-        encoded = base64.b64encode(data.encode("utf-8", "surrogateescape")).decode("ascii")
-        self._op("session_write", data=encoded)
-
-    def read_until(self, marker: str, timeout: float) -> SessionReply:
-        """Reads the terminal until `marker` has been printed, the program has ended, or `timeout` has passed."""
-        encoded = base64.b64encode(marker.encode()).decode("ascii")
-        return _reply(self._op("session_read_until", timeout, marker=encoded, timeout_s=timeout))
 
     def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
         """Sends one message on the control channel and waits for the answer."""
@@ -314,13 +292,6 @@ class WardenSession:
         """Sends SIGINT to the program in the foreground."""
         self._op("session_interrupt")
 
-    @property
-    def alive(self) -> bool:
-        """Whether the program is still running."""
-        if self._closed or self._link.closed:
-            return False
-        return self._op("session_poll") == {"exit_code": None}
-
     def close(self) -> None:
         """Kills the program and all it started. Idempotent."""
         if not self._closed and not self._link.closed:
@@ -331,7 +302,7 @@ class WardenSession:
         if self._closed:
             raise SandboxClosed("the session has been closed")
         try:
-            return self._link.ask(op, wait + RPC_GRACE_S, session=self.name, **arguments)
+            return self._link.ask(op, wait + RPC_GRACE_S, session=self._name, **arguments)
         except OSError as error:
             raise SandboxError(f"the session failed: {error.strerror}") from None
 

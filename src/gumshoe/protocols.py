@@ -43,9 +43,7 @@ SANDBOX_KINDS: tuple[SandboxKind, ...] = get_args(SandboxKind)
 
 
 class Session(Protocol):
-    """An interactive program on a PTY inside a sandbox, with a separate control channel.
-
-    `warm` says whether the program was forked from the test server, `cold` why it was not when it should have been.
+    """A program on a terminal inside a sandbox, with a separate control channel.
 
     The control channel is a socket whose file descriptor is in the program's environment as `GUMSHOE_CONTROL`. It
     carries one JSON object per line in each direction, so that nothing a program prints can be taken for an answer.
@@ -53,19 +51,6 @@ class Session(Protocol):
     else on the channel is dropped. An answer may be announced by messages with the nonce and `"interim": true`. A
     message has at most 8 MiB and 40 levels of nesting.
     """
-
-    warm: bool
-    cold: str | None
-
-    def send(self, data: str) -> None:
-        """Types `data` at the terminal. Raises SandboxError."""
-        ...
-
-    def read_until(self, marker: str, timeout: float) -> SessionReply:
-        """Reads the terminal until `marker` has been printed (it is left out of the output), the program has ended,
-        or `timeout` seconds have passed. Raises SandboxError.
-        """
-        ...
 
     def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
         """Sends one message on the control channel and waits for the answer to it, collecting what is printed
@@ -79,11 +64,6 @@ class Session(Protocol):
 
     def interrupt(self) -> None:
         """Sends SIGINT to the program in the foreground of the terminal."""
-        ...
-
-    @property
-    def alive(self) -> bool:
-        """Whether the program is still running."""
         ...
 
     def close(self) -> None:
@@ -121,7 +101,6 @@ class Sandbox(Protocol):
         argv: Sequence[str],
         *,
         input: bytes | None = None,
-        cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         warm: bool = False,
@@ -171,7 +150,6 @@ class Sandbox(Protocol):
         *,
         ignore: Sequence[tuple[bool, str]] = (),
         limit: int = 200,
-        case_sensitive: bool = True,
     ) -> tuple[list[Match], bool]:
         """Lines that a regular expression matches in text files below `path`, and whether there were more."""
         ...
@@ -251,9 +229,7 @@ class Workspace(Protocol):
         """What is below a folder and not hidden, sorted, at most `depth` levels deep."""
         ...
 
-    def grep(
-        self, pattern: str, path: str = ".", *, limit: int = 200, case_sensitive: bool = True
-    ) -> tuple[list[Match], bool]:
+    def grep(self, pattern: str, path: str = ".", *, limit: int = 200) -> tuple[list[Match], bool]:
         """Lines that a regular expression matches in files that are not hidden, and whether there were more."""
         ...
 

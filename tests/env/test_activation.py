@@ -35,7 +35,7 @@ def test_variables_with_any_text_hold_for_programs_and_sessions(tmp_path: Path) 
         assert sandbox.run(show, env={"MINE": "x"}).output == f"a=b\nc gr\u00f6\u00dfe|x|{sandbox.root}"
         assert sandbox.environment["ODD"] == "a=b\nc gr\u00f6\u00dfe"
         session = sandbox.open_session(["sh", "-c", 'printf "%s end" "$ODD"'])
-        assert session.read_until("end", 30).output.replace("\r", "") == "a=b\nc gr\u00f6\u00dfe "
+        assert session.wait_message(30).output == "a=b\nc gr\u00f6\u00dfe end"
         session.close()
 
 

@@ -12,6 +12,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.records import Task
 from support.sandboxes.sandbox_backends import ISOLATED
+from support.sandboxes.shell import wait_for_text
 
 PYTEST = ("python3", "-m", "pytest", "-q")
 SOON_S = 60
@@ -139,7 +140,7 @@ print(sorted(seen))
 
 def test_no_copy_of_the_warden_can_be_traced_while_programs_start(cell: WardenSandbox) -> None:
     hunter = cell.open_session(["python3", "-c", HUNTER, "6"])
-    hunter.read_until("up\n", 60)
+    wait_for_text(hunter, "up\n")
     for _ in range(150):
         cell.run(["true"])
     assert hunter.wait_message(60).output == "[]\n"

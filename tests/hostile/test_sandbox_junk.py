@@ -55,7 +55,7 @@ FRAME = {"path": "a.py", "line": 3, "function": "f", "code": "x = 1", "local_val
 OUTCOME = {"id": "t.py::a", "outcome": "failed", "message": "no", "title": "", "frames": [FRAME]}
 SPECTRUM = {"failed": 1, "passed": 2, "lines": {"a.py": {"3": [1, 2]}}, "distances": {"a.py": {"1": 0}}}
 STOP = {"path": "a.py", "line": 3, "function": "f", "reason": "breakpoint", "source": [[3, "x"]], "breakpoint": 1}
-BREAKPOINT = {"number": 1, "path": "a.py", "line": 3, "condition": None, "enabled": True}
+BREAKPOINT = {"number": 1, "path": "a.py", "line": 3, "condition": None, "temporary": True}
 ANSWER = {
     "state": "stopped",
     "results": [{"command": "c", "output": "x", "stop": STOP}],
@@ -313,7 +313,7 @@ def test_a_reply_of_the_wrong_shape_is_an_error_of_the_sandbox(change: dict[str,
         check_reply("run", {**RUN, **change})
 
 
-@given(st.sampled_from(["run", "read", "walk", "grep", "changes", "session_poll", "configure", "write"]), ANYTHING)
+@given(st.sampled_from(["run", "read", "walk", "grep", "changes", "session_request", "configure", "write"]), ANYTHING)
 def test_any_reply_passes_or_is_an_error_of_the_sandbox(op: str, reply: object) -> None:
     with suppress(SandboxError):
         assert check_reply(op, reply) is reply

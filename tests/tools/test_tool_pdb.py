@@ -257,7 +257,7 @@ def test_breakpoints_stay_with_a_statement_that_is_rewritten() -> None:
 
 
 def test_table_leaves_other_files_alone() -> None:
-    table = BreakpointTable([{"number": 1, "path": "a.py", "line": 2, "enabled": True}])
+    table = BreakpointTable([{"number": 1, "path": "a.py", "line": 2}])
     assert table.follow("b.py", "x\n", "y\n") == []
     assert table.follow("a.py", "x\ny\n", None) == ["breakpoint 1 dropped: line a.py:2 is gone"]
     assert table.marks("a.py") == frozenset()

@@ -51,17 +51,17 @@ class DebugSession:
         self._session: Session = sandbox.open_session(argv, env=PLAIN_OUTPUT, warm=True)
         self.ended = False
         self._clean_snapshot: str | None = None
-        self.start = self.request("set_breakpoints", _START_TIMEOUT_S, breakpoints=list(breakpoints))
+        self.start = self.request(_START_TIMEOUT_S, breakpoints=list(breakpoints))
         if self.start.answer is None:
             self.close()
             why = self.start.output.strip()[-500:] or "it took too long"
             raise ToolFailure("no_debugger", f"the debugger did not start: {why}")
 
-    def request(self, op: str, timeout: float, **fields: Any) -> Exchange:
+    def request(self, timeout: float, **fields: Any) -> Exchange:
         """Sends a request and waits for its answer; after `timeout` seconds the program is interrupted."""
         self._clean_snapshot = None
         exchange = Exchange(None)
-        if not self._take(exchange, self._session.request({"op": op, **fields}, timeout)):
+        if not self._take(exchange, self._session.request(fields, timeout)):
             self._interrupt(exchange)
         return exchange
 
@@ -72,17 +72,14 @@ class DebugSession:
         be saved.
         """
         if self._clean_snapshot is None:
-            exchange = self.request("commands", _GRACE_S, lines=[f"__hold__ {name}"])
+            exchange = self.request(_GRACE_S, lines=[f"__hold__ {name}"])
             self._clean_snapshot = name if self._succeeded(exchange) else None
         return self._clean_snapshot
 
     def restore_state(self, name: str, breakpoints: Sequence[dict[str, Any]]) -> bool:
         """Makes the program what it was at `save_state`, with these breakpoints; false if that is gone."""
-        table = {"breakpoints": list(breakpoints)}
-        if self._clean_snapshot == name:
-            exchange = self.request("set_breakpoints", _GRACE_S, **table)
-        else:
-            exchange = self.request("commands", _GRACE_S, lines=[f"restore {name}"], **table)
+        lines = [] if self._clean_snapshot == name else [f"restore {name}"]
+        exchange = self.request(_GRACE_S, lines=lines, breakpoints=list(breakpoints))
         back = self._succeeded(exchange)
         self.ended = not back
         self._clean_snapshot = name if back else None
@@ -129,16 +126,14 @@ class DebugSession:
 
 @dataclass
 class BreakpointTable:
-    """Breakpoints as the debugger describes them: `number, path, line, condition, temporary, ignore, enabled, ...`."""
+    """Breakpoints as the debugger describes them: `number, path, line, condition, temporary, ...`."""
 
     items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     def marks(self, path: str) -> frozenset[int]:
-        """Lines of a file with a breakpoint that is switched on."""
+        """Lines of a file with a breakpoint."""
         clean = path.removeprefix("./")
-        return frozenset(
-            int(item["line"]) for item in self.items if item["path"] == clean and item.get("enabled", True)
-        )
+        return frozenset(int(item["line"]) for item in self.items if item["path"] == clean)
 
     def follow(self, path: str, before: str | None, after: str | None) -> list[str]:
         """Moves the breakpoints of a file that was changed. Returns a word for each that was dropped."""

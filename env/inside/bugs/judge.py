@@ -40,7 +40,7 @@ import os
 import sys
 from functools import partial
 
-from ..programs.imports import freeze
+from ..programs.fork_safety import freeze
 from ..programs.runner_hooks import PASSED
 from ..runs.patches import Functions, apply
 from .project import ProjectSuite, ProjectUnderTest, silence

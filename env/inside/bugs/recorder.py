@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 
-from ..programs.project import real_project_path
+from ..programs.project import module_files, real_project_path
 from ..programs.runner_hooks import FAILED
 from ..runs.lines import make_follower
 from ..runs.outcomes import phase_outcome, worse_outcome
@@ -127,19 +127,16 @@ class OutcomeRecorder:
 
     def _failure(self, report, excinfo):
         """A failure as JSON: phase, type, message, and the innermost frames in the project."""
-        entries = traceback.StackSummary.extract(traceback.walk_tb(excinfo.tb), lookup_lines=False)
-        frames = [self._frame(entry) for entry in entries]
+        frames = [
+            [real_project_path(frame.f_code.co_filename, self.root), line, frame.f_code.co_name]
+            for frame, line in traceback.walk_tb(excinfo.tb)
+        ]
         return {
             "when": report.when,
             "type": excinfo.typename,
             "message": self._stable(excinfo.exconly())[:MESSAGE_LIMIT],
-            "frames": [frame for frame in frames if frame is not None][-FRAMES_LIMIT:],
+            "frames": [frame for frame in frames if frame[0] is not None][-FRAMES_LIMIT:],
         }
-
-    def _frame(self, entry):
-        """[path, line, function] of a frame in the project, else None."""
-        path = real_project_path(entry.filename, self.root)
-        return None if path is None else [path, entry.lineno, entry.name]
 
     def _stable(self, text):
         """The text without what differs from run to run and from place to place."""
@@ -227,5 +224,4 @@ def failing(outcomes):
 
 def outside_modules(root):
     """What is imported from outside of the project."""
-    files = [(name, getattr(module, "__file__", None)) for name, module in sys.modules.copy().items()]
-    return sorted(name for name, path in files if isinstance(path, str) and real_project_path(path, root) is None)
+    return sorted(name for name, path in module_files().items() if real_project_path(path, root) is None)

@@ -23,7 +23,7 @@ nothing until it is interrupted.
 | `breakpoints` | breakpoints, watches and logpoints, and whether a line has one |
 | `stops` | a stop and its frames; how far a step goes; what frames are at |
 | `tracing` | sets the trace function as late as possible, since it slows down all code |
-| `files` | which files belong to the workspace, and where code is in them |
+| `files` | which files belong to the workspace, and at which of their lines a breakpoint stops |
 | `checkpoints` | forks that wait, to which the program can return |
 | `hooks` | has test runners tell the debugger of their tests |
 """

@@ -5,13 +5,14 @@ import os
 import re
 import threading
 
+from ..functions import body_line
 from ..values import shorten
 from .breakpoints import is_loaded
 from .checkpoints import flush_output
-from .files import body_line, function_line
+from .files import function_line
 from .inspection import NOT_STARTED, Inspection
 from .language import HELP, CommandError, check_expression, number, split_command
-from .stops import Plan, Stop, caller_of, stack_of
+from .stops import Plan, caller_of
 
 _get_ident = threading.get_ident
 _exit = os._exit
@@ -92,20 +93,6 @@ class Commands(Inspection):
         self.debugger.resume(Plan("until", frame, line))
         return True
 
-    def do_jump(self, rest):
-        """Makes another line of this frame the next one."""
-        frame = self._moving()
-        if frame is None:
-            raise CommandError(NOT_STARTED)
-        line = number(rest, "jump LINE")
-        try:
-            frame.f_lineno = line
-        except ValueError as error:
-            raise CommandError("cannot jump: {}".format(error)) from None
-        self.debugger.stop = Stop(self.files, "jump", stack_of(self.files, frame))
-        self.requests.note_result(stop=self.stop.as_data())
-        return ""
-
     def do_quit(self, rest):
         """Ends the program here and now."""
         self.requests.note_result(output="quit")
@@ -122,9 +109,8 @@ class Commands(Inspection):
         where, condition = _split_condition(rest)
         if condition:
             check_expression(condition)
-        path, line, function = self._find_place(where)
-        new = self.breakpoints.add(path, line, condition=condition or None, temporary=temporary, function=function)
-        return str(new)
+        path, line = self._find_place(where)
+        return str(self.breakpoints.add(path, line, condition=condition or None, temporary=temporary))
 
     def do_tbreak(self, rest):
         """A breakpoint that is gone once it was hit."""
@@ -138,9 +124,8 @@ class Commands(Inspection):
         if not expression:
             raise CommandError("give a place and an expression: log FILE:LINE, EXPRESSION")
         check_expression(expression, "expression")
-        path, line, function = self._find_place(where)
-        new = self.breakpoints.add(path, line, log=expression, function=function)
-        return str(new)
+        path, line = self._find_place(where)
+        return str(self.breakpoints.add(path, line, log=expression))
 
     def do_catch(self, rest):
         """`catch TYPE, CONDITION`: stops where such an exception is raised; `catch` alone, at any."""
@@ -177,7 +162,7 @@ class Commands(Inspection):
         return "deleted {}".format(deleted)
 
     def _find_place(self, where):
-        """Path, line and function name of `FILE:LINE`, `FILE:FUNCTION`, `LINE` or `FUNCTION`."""
+        """Path and line of `FILE:LINE`, `FILE:FUNCTION`, `LINE` or `FUNCTION`."""
         path, colon, place = where.rpartition(":")
         if colon:
             path = self.files.resolve(path.strip())
@@ -186,9 +171,7 @@ class Commands(Inspection):
         else:
             return self._find_function(where)
         place = place.strip()
-        if place.isdigit():
-            return path, int(place), None
-        return path, function_line(self.files, path, place), place
+        return path, int(place) if place.isdigit() else function_line(self.files, path, place)
 
     def _current_path(self):
         if self.stop is None:
@@ -205,7 +188,7 @@ class Commands(Inspection):
                 value = None
         code = getattr(getattr(value, "__func__", value), "__code__", None)
         if code is not None and self.files.name(code.co_filename):
-            return self.files.name(code.co_filename), body_line(code), name
+            return self.files.name(code.co_filename), body_line(code)
         return self._search_function(name)
 
     def _search_function(self, name):
@@ -214,70 +197,35 @@ class Commands(Inspection):
         for path in self.files.defining(name.rpartition(".")[2]):
             for function in (name, name.partition(".")[2]):
                 with contextlib.suppress(CommandError):
-                    found.append((path, function_line(self.files, path, function), function))
+                    found.append((path, function_line(self.files, path, function)))
                     break
         if len(found) == 1:
             return found[0]
         if not found:
             raise CommandError("no function {} in the workspace".format(name))
-        places = ", ".join("{}:{}".format(path, line) for path, line, _ in found[:5])
+        places = ", ".join("{}:{}".format(*place) for place in found[:5])
         raise CommandError("{} exists in several places: b FILE:LINE with one of {}".format(name, places))
-
-    def _chosen(self, rest, usage):
-        """The breakpoints that `rest` names by number or place. Raises CommandError."""
-        if not rest:
-            raise CommandError("give a number: " + usage)
-        if ":" in rest:
-            path, line, _ = self._find_place(rest)
-            line = self.files.stop_line(path, line)
-            found = [each for each in self.breakpoints.by_number.values() if (each.path, each.line) == (path, line)]
-        else:
-            numbers = [number(word, usage) for word in rest.replace(",", " ").split()]
-            found = [self.breakpoints.by_number[each] for each in numbers if each in self.breakpoints.by_number]
-        if not found:
-            raise CommandError("no breakpoint {}".format(rest))
-        return found
 
     def do_clear(self, rest):
         """Deletes breakpoints: by number, by place, or all."""
-        chosen = self._chosen(rest, "clear NUMBER") if rest else list(self.breakpoints.by_number.values())
+        chosen = self._chosen(rest) if rest else list(self.breakpoints.by_number.values())
         for each in chosen:
             del self.breakpoints.by_number[each.number]
         self.breakpoints.changed()
         return "deleted " + (", ".join("breakpoint {}".format(each.number) for each in chosen) or "nothing")
 
-    def _switch(self, rest, enabled, usage):
-        chosen = self._chosen(rest, usage)
-        for each in chosen:
-            each.enabled = enabled
-        self.breakpoints.changed()
-        return "\n".join(str(each) for each in chosen)
-
-    def do_enable(self, rest):
-        """Switches breakpoints on."""
-        return self._switch(rest, True, "enable NUMBER")
-
-    def do_disable(self, rest):
-        """Switches breakpoints off."""
-        return self._switch(rest, False, "disable NUMBER")
-
-    def do_condition(self, rest):
-        """`condition NUMBER EXPRESSION`; without an expression the condition is taken away."""
-        which, _, condition = rest.partition(" ")
-        if condition.strip():
-            check_expression(condition)
-        (chosen,) = self._chosen(which, "condition NUMBER EXPRESSION")[:1]
-        chosen.condition = condition.strip() or None
-        self.breakpoints.changed()
-        return str(chosen)
-
-    def do_ignore(self, rest):
-        """`ignore NUMBER COUNT`: passes over the next COUNT hits."""
-        which, _, count = rest.partition(" ")
-        (chosen,) = self._chosen(which, "ignore NUMBER COUNT")[:1]
-        chosen.ignore = max(0, number(count.strip(), "ignore NUMBER COUNT"))
-        self.breakpoints.changed()
-        return str(chosen)
+    def _chosen(self, rest):
+        """The breakpoints that `rest` names by number or place. Raises CommandError."""
+        if ":" in rest:
+            path, line = self._find_place(rest)
+            line = self.files.stop_line(path, line)
+            found = [each for each in self.breakpoints.by_number.values() if (each.path, each.line) == (path, line)]
+        else:
+            numbers = [number(word, "clear NUMBER") for word in rest.replace(",", " ").split()]
+            found = [self.breakpoints.by_number[each] for each in numbers if each in self.breakpoints.by_number]
+        if not found:
+            raise CommandError("no breakpoint {}".format(rest))
+        return found
 
     # - time travel
 

@@ -1,25 +1,19 @@
-"""Which files belong to the workspace, and where code is in them: by its code objects, and by its syntax tree."""
+"""Which files belong to the workspace, and at which of their lines a breakpoint stops."""
 
 import ast
-import dis
 import io
 import linecache
 import os
 import re
-import sys
 import tokenize
-import types
 import warnings
 
-from ..programs.project import FOREIGN
+from ..functions import body_line, code_lines, code_objects, descend, is_function, last_line
+from ..programs.project import FOREIGN, module_files
 from .language import CommandError
 
 SEARCH_LIMIT = 3000
 """How many files are searched for a function."""
-# Flags of code objects, as in `inspect`, which takes long to import.
-OPTIMIZED, VARARGS, VARKEYWORDS = 1, 4, 8
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 _open, _stat = io.open, os.stat
 
@@ -31,7 +25,7 @@ def _as_the_shell_says(root):
 
 
 class WorkspaceFiles:
-    """Which files belong to the workspace, and where code is in them."""
+    """The files below a folder, but for those of installed packages and our own; `root` is the folder."""
 
     def __init__(self, root):
         self.root = root
@@ -152,12 +146,7 @@ def _compiled(path, name):
 
 def loaded_files(files):
     """The files of the loaded workspace modules, each with a stamp that changes when the file does."""
-    found = {}
-    for module in list(sys.modules.values()):
-        path = getattr(module, "__file__", None)
-        if isinstance(path, str) and files.name(path):
-            found[path] = stamp_of(path)
-    return found
+    return {path: stamp_of(path) for path in module_files().values() if files.name(path)}
 
 
 def stamp_of(path):
@@ -177,36 +166,6 @@ def _cached_lines(filename):
         return []
 
 
-def code_objects(code):
-    """A code object and all those inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            for inner in code_objects(constant):
-                yield inner
-
-
-def code_lines(code):
-    """Lines at which a code object, without those inside it, gets a line event."""
-    return {line for _, line in dis.findlinestarts(code) if line}
-
-
-def body_line(code):
-    """The first line of a function's body: where a call of it first stops."""
-    lines = sorted(line for line in code_lines(code) if line > code.co_firstlineno)
-    return lines[0] if lines else code.co_firstlineno
-
-
-def parameters(code):
-    """The names of a function's parameters."""
-    variable = bool(code.co_flags & VARARGS) + bool(code.co_flags & VARKEYWORDS)
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + variable]
-
-
-def _is_function(code):
-    return bool(code.co_flags & OPTIMIZED) and code.co_name.isidentifier()
-
-
 def _stop_line(top, name, lines, line):
     """As `WorkspaceFiles.stop_line`, for a file with this code and these lines."""
     if not 1 <= line <= len(lines):
@@ -217,7 +176,7 @@ def _stop_line(top, name, lines, line):
     later = [found for found in known if found >= line]
     for wanted in [line] + ([min(later)] if later else []):
         for code in code_objects(top):
-            if _is_function(code) and code.co_firstlineno <= wanted <= _def_line(lines, code.co_firstlineno):
+            if is_function(code) and code.co_firstlineno <= wanted <= _def_line(lines, code.co_firstlineno):
                 return body_line(code)
     if not later:
         raise CommandError("no code at or after {}:{}".format(name, line))
@@ -250,50 +209,6 @@ def function_line(files, name, function):
     """The first body line of `function` (`f`, `Class.method`) in a file. Raises CommandError."""
     for code in code_objects(files.compiled(name)):
         found = descend(code, function.split("."))
-        if found is not None and _is_function(found):
+        if found is not None and is_function(found):
             return body_line(found)
     raise CommandError("no function {} in {}".format(function, name))
-
-
-def descend(code, parts):
-    """The code object at a path of names inside another, or None."""
-    for part in parts:
-        inner = [each for each in code.co_consts if isinstance(each, types.CodeType) and each.co_name == part]
-        if not inner:
-            return None
-        code = inner[0]
-    return code
-
-
-def last_line(node):
-    """The last line of a statement; before Python 3.8, the line where its last part begins."""
-    end = getattr(node, "end_lineno", None)
-    return end or max(getattr(each, "lineno", 0) for each in ast.walk(node))
-
-
-def first_line(node):
-    """The first line of a statement, with its decorators."""
-    return min(each.lineno for each in [node, *getattr(node, "decorator_list", ())])
-
-
-def is_in_body(function, line):
-    """Whether a line belongs to a function's body, and to no other part of the function."""
-    return last_line(function) >= line >= first_line(function.body[0]) > _header_line(function)
-
-
-def _header_line(function):
-    """The last line of the parts of a `def` other than its body, as far as that is known."""
-    parts = [function, *ast.walk(function.args), *ast.walk(function.returns or function.args)]
-    return max(getattr(part, "lineno", 0) for part in parts)
-
-
-def yields(function):
-    """Whether a function is a generator."""
-    left = list(function.body)
-    while left:
-        node = left.pop()
-        if isinstance(node, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(node, (*SCOPES, ast.Lambda)):
-            left.extend(ast.iter_child_nodes(node))
-    return False

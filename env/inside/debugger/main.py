@@ -9,15 +9,15 @@ an installed package. Only workspace frames are stopped in and shown.
 The control socket is the file descriptor named by GUMSHOE_CONTROL. It carries one JSON object a line each way; the
 program's own output stays on its terminal, so nothing that it prints can be taken for an answer.
 
-Requests carry an `id` which the answer repeats. They hold pdb command lines, or all breakpoints that there are to be
-from now on, or both; the breakpoints are set first:
+Requests hold pdb command lines, or all breakpoints that there are to be from now on, or both; the breakpoints are set
+first:
 
-    {"id": 1, "lines": ["b cart.py:12, n > 3", "c", "p n"]}
-    {"id": 2, "lines": ["c"], "breakpoints": [{"number": 1, "path": "cart.py", "line": 12}]}
+    {"lines": ["b cart.py:12, n > 3", "c", "p n"]}
+    {"lines": ["c"], "breakpoints": [{"number": 1, "path": "cart.py", "line": 12}]}
 
 Answers come when all commands are done, or the program has ended:
 
-    {"id": 1, "state": "stopped", "results": [{"command": ..., "output": ..., "stop": ...}], "stop": {...},
+    {"state": "stopped", "results": [{"command": ..., "output": ..., "stop": ...}], "stop": {...},
      "frames": [...], "index": 1, "breakpoints": [...], "checkpoints": [name, ...], "exit_code": null}
 
 | `state` | what it means |
@@ -31,13 +31,13 @@ Answers come when all commands are done, or the program has ended:
 The `reason` of a stop is `breakpoint`, `step`, `return`, `watch` (a watched value has changed, or a watch has ended),
 `raised` (`catch` wants the exception), `exception` (a step has met one), `post-mortem` (a test failed, or nothing
 caught the exception), `interrupt`, or `breakpoint() call` in the code. In a result it may also be `frame`, where a
-command has chosen another frame, or `jump`.
+command has chosen another frame.
 
 A result may have further facts: `failed` if the command could not be run; `values`, the pairs of name and value that
 it shows; and where the program has run, `log`, what logpoints have seen meanwhile, and `log_dropped`, how many more
 values they have seen.
 
-Two messages are no answers. `{"id": 1, "interim": true, "results": [...], "breakpoints": [...]}` comes before the
+Two messages are no answers. `{"interim": true, "results": [...], "breakpoints": [...]}` comes before the
 program runs on, if it has something that would be lost should the program never stop again; the answer repeats it.
 `{"gone": exit code}` comes from a held checkpoint in place of an answer, when the program has ended without giving one.
 

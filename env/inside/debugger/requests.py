@@ -11,6 +11,7 @@ class Requests:
     """The host's request that is being carried out.
 
     Attributes:
+        in_hand: whether there is a request that has no answer yet.
         queue: the command lines that are still to be run.
         results: of the commands that were run; that of the running one comes last.
         is_waiting: whether the debugger waits for a request.
@@ -23,23 +24,18 @@ class Requests:
     def __init__(self, channel, note):
         self._channel = channel
         self._note = note
-        self._request = None
         self._rest = {}
+        self.in_hand = False
         self.queue = []
         self.results = []
         self.is_waiting = False
 
-    @property
-    def in_hand(self):
-        """Whether there is a request that has no answer yet."""
-        return self._request is not None
-
     def take(self):
         """Waits for the next request and queues its commands. Returns it."""
         self.is_waiting = True
-        self._request = request = self._channel.receive()
+        request = self._channel.receive()
         self._note(self._channel.nonce)
-        self.is_waiting = False
+        self.is_waiting, self.in_hand = False, True
         self.results = []
         self.queue = [line for text in request.get("lines", ()) for line in split_lines(text)]
         return request
@@ -66,15 +62,13 @@ class Requests:
 
     def announce(self, breakpoints):
         """Tells the host, before the program goes on, what it may never tell otherwise."""
-        known = {"id": self._request.get("id"), "interim": True, "results": self.results}
-        self._channel.send(dict(known, breakpoints=breakpoints))
+        self._channel.send({"interim": True, "results": self.results, "breakpoints": breakpoints})
 
     def answer(self, **facts):
         """Answers the request in hand with the results and these facts."""
         flush_output()
-        reply = dict(facts, id=self._request.get("id"), results=self.results)
-        reply.update(self._rest)
-        self._request, self._rest = None, {}
+        reply = dict(facts, results=self.results, **self._rest)
+        self.in_hand, self._rest = False, {}
         self._note(None)
         self._channel.send(reply)
 
@@ -86,17 +80,16 @@ class Requests:
 
     def as_data(self):
         """All that another process needs to answer in the place of this one."""
-        pending = {"request": self._request, "queue": self.queue, "results": self.results}
-        return dict(pending, nonce=self._channel.nonce)
+        return {"queue": self.queue, "results": self.results, "nonce": self._channel.nonce}
 
     def take_over(self, data):
         """Goes on where another process was, given its `as_data`."""
-        self._request, self.queue, self.results = data["request"], data["queue"], data["results"]
-        self._channel.nonce = data["nonce"]
+        self.queue, self.results, self._channel.nonce = data["queue"], data["results"], data["nonce"]
+        self.in_hand = True
 
     def drop(self):
         """Forgets the request: whoever asked has been told that there is no answer."""
-        self._request, self.queue = None, []
+        self.in_hand, self.queue = False, []
 
     def tell_gone(self, nonce, code):
         """Tells the host that the program has ended, with this exit code, without answering a request."""

@@ -20,12 +20,12 @@ _get_ident = threading.get_ident
 class Stop:
     """A place where the program is stopped: the frames to look at, innermost last, and the chosen one."""
 
-    def __init__(self, files, reason, frames, index=None, **facts):
+    def __init__(self, files, reason, frames, **facts):
         self.files = files
         self.reason = reason
         self.frames = frames[-FRAME_LIMIT:]
         self.hidden = len(frames) - len(self.frames)
-        self.index = len(self.frames) - 1 if index is None else index
+        self.index = len(self.frames) - 1
         self.facts = {key: value for key, value in facts.items() if value is not None}
         self._locals = {}
         self._described = None

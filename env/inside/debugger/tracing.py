@@ -17,7 +17,8 @@ import sys
 import threading
 import warnings
 
-from .files import first_line, is_in_body, last_line, yields
+from ..functions import FUNCTIONS, first_line, is_in_body, last_line, yields
+from ..programs.project import module_files
 
 _current_frame = vars(sys)["_getframe"]
 EVENT = "gumshoe.entered"
@@ -71,8 +72,7 @@ class LateTracing:
 
     def start(self):
         """Waits for such code; begins at once where it may be loaded already."""
-        files = [getattr(module, "__dict__", {}).get("__file__") for module in list(sys.modules.values())]
-        loaded = any(isinstance(file, str) and self._breakpoints.lines_in(file) for file in files)
+        loaded = any(map(self._breakpoints.lines_in, module_files().values()))
         if loaded or not hasattr(sys, "addaudithook"):
             self._begin()
             return
@@ -238,7 +238,7 @@ def _function_at(tree, line):
             continue
         if isinstance(node, _LATER):
             return None
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and is_in_body(node, line):
+        if isinstance(node, FUNCTIONS) and is_in_body(node, line):
             found = node if found is None or found.lineno < node.lineno else found
     return found if isinstance(found, ast.FunctionDef) and not yields(found) and not _is_empty(found) else None
 

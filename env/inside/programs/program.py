@@ -52,6 +52,9 @@ def read_request(arguments, variable, wrapper):
         return program, json.load(file)
 
 
+# - running a program
+
+
 def run_program(arguments, debugger, as_given=False):
     """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
 
@@ -92,25 +95,6 @@ def _run(arguments, debugger, as_given):
     return 0
 
 
-def _execute(code, module):
-    exec(code, module.__dict__)  # noqa: S102 - the program to be debugged
-
-
-def _run_module(name, arguments):
-    sys.argv = [name, *arguments]
-    sys.path.insert(0, os.getcwd())
-    _run_module_as_main(name)
-
-
-_PYTEST = ("pytest", "py.test")
-
-
-def is_pytest(arguments):
-    """Whether a program is pytest, run as a module or as a command."""
-    name = arguments[1] if arguments[0] == "-m" else os.path.basename(arguments[0])
-    return name in _PYTEST
-
-
 def _pytest_options():
     """Options that keep plugins from running tests in other processes, or from tracing them."""
     options = ["-p", "{}.runs.outcomes".format(__package__.rpartition(".")[0])]
@@ -120,46 +104,14 @@ def _pytest_options():
     return options
 
 
-def find_script(name):
-    """The path of a script given as a path or as a command on PATH."""
-    return name if os.path.exists(name) else shutil.which(name) or name
+def _execute(code, module):
+    exec(code, module.__dict__)  # noqa: S102 - the program to be debugged
 
 
-def use_right_interpreter(program, wrapper):
-    """Starts over, under the same program of ours, in the interpreter that a command such as `pytest` belongs to."""
-    if program[0].startswith("-") or os.path.exists(program[0]):
-        return
-    script = find_script(program[0])
-    interpreter = other_interpreter(script)
-    if interpreter is not None:
-        os.execv(interpreter, [interpreter, STARTER, wrapper, "--", script, *program[1:]])
-
-
-def is_python(program):
-    """Whether a program is a module, code, or a script without another interpreter."""
-    path = find_script(program[0])
-    if program[0] in ("-m", "-c") or os.path.isdir(path):
-        return True
-    try:
-        with _open(path, "rb") as stream:
-            source = stream.read(4096)
-    except OSError:
-        return False
-    return b"\0" not in source and (not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0])
-
-
-def other_interpreter(path):
-    """The Python that a command on PATH asks for, if it is not this one; else None."""
-    try:
-        with _open(path, "rb") as stream:
-            first = stream.readline(256)
-    except OSError:
-        return None
-    if not first.startswith(b"#!") or b"python" not in first:
-        return None
-    words = os.fsdecode(first[2:]).split()
-    wanted = shutil.which(words[1]) if words[0].endswith("/env") and len(words) > 1 else words[0]
-    return wanted if wanted and os.path.abspath(wanted) != os.path.abspath(sys.executable) else None
+def _run_module(name, arguments):
+    sys.argv = [name, *arguments]
+    sys.path.insert(0, os.getcwd())
+    _run_module_as_main(name)
 
 
 def _run_script(path, arguments, main_module):
@@ -173,7 +125,7 @@ def _run_script(path, arguments, main_module):
             source = stream.read()
     except OSError as error:
         raise _refusal("cannot run {}: {}".format(path, error.strerror)) from None
-    if b"\0" in source or (source.startswith(b"#!") and b"python" not in source.partition(b"\n")[0]):
+    if not is_python([path]):
         raise _refusal("cannot debug {}: it is not a Python program".format(path))
     code = compile(source, path, "exec", 0, True)
     main_module.__file__ = path
@@ -201,6 +153,60 @@ def _print_exception(kind, value, trace):
         trace = trace.tb_next
     with contextlib.suppress(OSError, ValueError):
         traceback.print_exception(kind, value, trace)
+
+
+# - what a program is
+
+
+def is_pytest(arguments):
+    """Whether a program is pytest, run as a module or as a command."""
+    name = arguments[1] if arguments[0] == "-m" else os.path.basename(arguments[0])
+    return name in ("pytest", "py.test")
+
+
+def is_python(program):
+    """Whether a program is a module, code, or a script without another interpreter."""
+    path = find_script(program[0])
+    if program[0] in ("-m", "-c") or os.path.isdir(path):
+        return True
+    try:
+        with _open(path, "rb") as stream:
+            source = stream.read(4096)
+    except OSError:
+        return False
+    return b"\0" not in source and (not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0])
+
+
+def find_script(name):
+    """The path of a script given as a path or as a command on PATH."""
+    return name if os.path.exists(name) else shutil.which(name) or name
+
+
+def use_right_interpreter(program, wrapper):
+    """Starts over, under the same program of ours, in the interpreter that a command such as `pytest` belongs to."""
+    if program[0].startswith("-") or os.path.exists(program[0]):
+        return
+    script = find_script(program[0])
+    interpreter = other_interpreter(script)
+    if interpreter is not None:
+        os.execv(interpreter, [interpreter, STARTER, wrapper, "--", script, *program[1:]])
+
+
+def other_interpreter(path):
+    """The Python that a command on PATH asks for, if it is not this one; else None."""
+    try:
+        with _open(path, "rb") as stream:
+            first = stream.readline(256)
+    except OSError:
+        return None
+    if not first.startswith(b"#!") or b"python" not in first:
+        return None
+    words = os.fsdecode(first[2:]).split()
+    wanted = shutil.which(words[1]) if words[0].endswith("/env") and len(words) > 1 else words[0]
+    return wanted if wanted and os.path.abspath(wanted) != os.path.abspath(sys.executable) else None
+
+
+# - ending with threads that are left
 
 
 def wait_for_threads(limit_s=None, is_busy=lambda: False):

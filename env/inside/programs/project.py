@@ -2,6 +2,7 @@
 
 import linecache
 import os
+import sys
 
 _TEST_FOLDERS = ("test", "tests", "unittests", "testcases")
 _TEST_FILES = ("test.py", "tests.py", "conftest.py", "runtests.py")
@@ -24,6 +25,12 @@ def real_project_path(filename, root):
         return None
     path = os.path.realpath(filename)
     return os.path.relpath(path, root).replace(os.sep, "/") if path.startswith(root + os.sep) else None
+
+
+def module_files():
+    """The files of the loaded modules, by the modules' names; those that have none are left out."""
+    files = {name: getattr(module, "__dict__", {}).get("__file__") for name, module in sys.modules.copy().items()}
+    return {name: path for name, path in files.items() if isinstance(path, str)}
 
 
 def project_frames(trace, root):

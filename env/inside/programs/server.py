@@ -22,7 +22,7 @@ import sys
 import threading
 
 from ..warden import launcher, system
-from .imports import Imports, Scan, freeze, names_at_start, with_added
+from .fork_safety import LoadedRunner, WorkspaceScan, forget_caches, freeze, names_at_start, with_added
 from .program import (
     STARTER,
     NullDebugger,
@@ -56,9 +56,9 @@ class Server:
         self.connection = connection
         self.root = os.getcwd()
         self.variables = _variables_of_python(os.environ)
-        self.scan = Scan(self.root)
+        self.scan = WorkspaceScan(self.root)
         self.names_at_start = names_at_start()
-        self.imports = Imports(self.root, os.path.dirname(os.path.realpath(STARTER)), _runner(program))
+        self.runner = LoadedRunner(_runner(program), self.root, os.path.dirname(os.path.realpath(STARTER)))
         for name in PROGRAMS:
             _import(name)
         freeze()
@@ -95,18 +95,16 @@ class Server:
         program = _inner(launch["program"])
         if _variables_of_python(launch["env"]) != self.variables:
             return "variables of Python's own are set"
-        if os.path.realpath(launch["cwd"]) != os.path.realpath(self.root):
-            return "it does not run in the workspace's root"
         os.chdir(self.root)  # It may be another folder than the one that this process has started in.
         if not is_python(program) or _has_own_interpreter(program):
             return "the entrypoint has an interpreter of its own"
-        if _runner(program) != self.imports.runner:
+        if _runner(program) != self.runner.name:
             return "another test runner is loaded"
-        if self.imports.are_stale():
+        if self.runner.is_stale():
             return "a library was changed"
         self.scan.look()
-        names = self.imports.top_level | self.names_at_start
-        return self.imports.problem or self.scan.reason() or self.scan.shadowed(names)
+        names = self.runner.top_level | self.names_at_start
+        return self.runner.problem or self.scan.reason() or self.scan.shadowed(names)
 
     def become(self, program, environment, kept):
         """Never returns: makes this fork the program, and exits the way the interpreter does."""
@@ -120,7 +118,7 @@ class Server:
         os.environ.update(environment)
         sys.path[:] = _path(environment.get("PYTHONPATH", ""))
         _open_streams(bool(environment.get("PYTHONUNBUFFERED")))
-        self.imports.become()
+        forget_caches()
         code = 1
         try:
             code = _run(program)

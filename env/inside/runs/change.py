@@ -22,8 +22,8 @@ import os
 import symtable
 import types
 
-from ..debugger.files import FUNCTIONS, SCOPES, descend, first_line, is_in_body, last_line, yields
 from ..debugger.tracing import load_from
+from ..functions import FUNCTIONS, SCOPES, descend, first_line, is_in_body, last_line, yields
 
 _write = os.write
 
@@ -271,35 +271,27 @@ def _declare(do, scopes, text, path):
         assigned = {node.id for node in ast.walk(ast.parse(do)) if isinstance(node, ast.Name) and _stored(node)}
     except SyntaxError:
         return
-    table = symtable.symtable(text, path, "exec")
-    for scope in scopes:
-        inner = [each for each in table.get_children() if each.get_name() == scope.name]
-        while inner and not any(_begins(each, scope) for each in inner):
-            inner = inner[1:]
-        table = next((each for each in inner if _begins(each, scope)), None) or _below(table, scope)
-        if table is None:
-            return
+    scope = scopes[-1]
+    table = next(
+        table
+        for table in _function_tables(symtable.symtable(text, path, "exec"))
+        if table.get_name() == scope.name and table.get_lineno() in (scope.lineno, first_line(scope))
+    )
     known = {symbol.get_name(): symbol for symbol in table.get_symbols()}
     outer = [name for name in assigned if name in known and known[name].is_free()]
     shared = [name for name in assigned if name in known and known[name].is_global()]
     first = [ast.Nonlocal(names=outer)] if outer else []
     first += [ast.Global(names=shared)] if shared else []
-    scopes[-1].body[:0] = first
+    scope.body[:0] = first
 
 
-def _below(table, scope):
-    """The symbol table of a function somewhere below another, also inside classes."""
+def _function_tables(table):
+    """The symbol tables of all functions below a table."""
     for child in table.get_children():
-        if child.get_name() == scope.name and _begins(child, scope):
-            return child
-        found = _below(child, scope) if child.get_type() == "class" else None
-        if found is not None:
-            return found
-    return None
-
-
-def _begins(table, scope):
-    return table.get_lineno() in (scope.lineno, first_line(scope))
+        if isinstance(child, symtable.Function):
+            yield child
+        for inner in _function_tables(child):
+            yield inner
 
 
 def _stored(node):

@@ -131,22 +131,16 @@ class Follower:
                 codes[id(one)] = one
                 neighbors.setdefault(id(one), set()).add(id(other))
         distances = {id(frames[-1]): 0}
-        edge = [id(frames[-1])]
-        while edge:
-            edge = [
-                each for known in edge for each in self._next(neighbors.get(known, ()), distances[known], distances)
-            ]
+        reached = [id(frames[-1])]
+        for known in reached:  # which grows meanwhile
+            fresh = neighbors.get(known, set()).difference(distances)
+            distances.update((each, distances[known] + 1) for each in fresh)
+            reached += fresh
         return {
             (self._paths[codes[key].co_filename], codes[key].co_firstlineno): distance
             for key, distance in distances.items()
             if self.kind(codes[key].co_filename)
         }
-
-    @staticmethod
-    def _next(found, distance, distances):
-        fresh = [each for each in found if each not in distances]
-        distances.update((each, distance + 1) for each in fresh)
-        return fresh
 
     def _called(self, frame):
         """Notes who in the project called the function of a frame that begins."""

@@ -21,6 +21,7 @@ import sys
 
 import pytest
 
+from ..programs.channel import append_lines
 from ..programs.program import end_despite_threads
 from ..programs.project import project_frames
 from ..programs.runner_hooks import UNITTEST_REPORTS, tell_of_reports
@@ -42,7 +43,6 @@ _OPTIONS = {
     "stepwise": False,
     "maxfail": 0,
 }
-_dumps, _open, _write, _close = json.dumps, os.open, os.write, os.close
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
 plugin = None
@@ -71,12 +71,12 @@ class Outcomes:
 
     def pytest_collection_finish(self, session):
         """Writes that none of the tests has been run."""
-        self._append({"id": item.nodeid, "outcome": "not_run"} for item in session.items)
+        append_lines(self.path, ({"id": item.nodeid, "outcome": "not_run"} for item in session.items))
 
     def pytest_runtest_logstart(self, nodeid):
         """Writes that the process has ended in this test, as long as that may happen."""
         self._running.add(nodeid)
-        self._append([{"id": nodeid, "outcome": "crashed"}])
+        append_lines(self.path, [{"id": nodeid, "outcome": "crashed"}])
 
     def pytest_runtest_logfinish(self, nodeid):
         """Writes the outcome of a test whose tear-down has no report."""
@@ -123,15 +123,7 @@ class Outcomes:
         frames = self._frames.pop(name, [])
         facts = {"id": name or "collection", "outcome": outcome, "message": message, "frames": frames}
         self._running.discard(name)
-        self._append([facts])
-
-    def _append(self, lines):
-        text = "".join(_dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        descriptor = _open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            _write(descriptor, text.encode("utf-8", "replace"))  # half a surrogate pair: "?"
-        finally:
-            _close(descriptor)
+        append_lines(self.path, [facts])
 
     def _describe(self, excinfo, report):
         error, frames = excinfo.value, project_frames(excinfo.tb, self.root)

@@ -7,11 +7,10 @@ parameters, its docstring, whether it is a generator), there is no patch, and th
 
 import gc
 import os
-import sys
 import types
 
-from ..debugger.files import parameters
-from ..programs.project import real_project_path
+from ..functions import parameters
+from ..programs.project import module_files, real_project_path
 
 CODE_OF = {
     types.FunctionType: "__code__",
@@ -132,9 +131,8 @@ def apply(patch):
 
 def loaded_files(root):
     """The project's own files that are imported."""
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    paths = [real_project_path(path, root) for path in files if isinstance(path, str)]
-    return {path for path in paths if path is not None}
+    paths = {real_project_path(path, root) for path in module_files().values()}
+    return paths - {None}
 
 
 def _nested(code):

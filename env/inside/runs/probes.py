@@ -21,7 +21,8 @@ import time
 from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
 from ..debugger.language import CommandError
-from ..debugger.stops import failing_frames
+from ..debugger.stops import caller_of, failing_frames
+from ..programs.channel import append_lines
 from ..values import describe_exception, full_repr, short_repr, shorten
 from .forks import start_fork
 
@@ -97,7 +98,7 @@ class ProbeDebugger:
         self.files = WorkspaceFiles(os.getcwd())
         self.test = None
         self.pid = os.getpid()
-        self._record = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._record = record
         self._breakpoints = Breakpoints(self.files)
         self._probes = []
         self._by_place = {}
@@ -185,21 +186,14 @@ class ProbeDebugger:
         if probe.expression == "__return__":
             self._tell(probe, moment, {"values": [short_repr(returned)]})
             return
-        frame = self._above(frame, probe.up)
+        for _ in range(probe.up):
+            frame = frame and caller_of(self.files, frame)
         if frame is None:
             self._tell(probe, moment, {"error": "there is no frame of the project so far up"})
         elif probe.in_fork:
             self._look_in_fork(probe, moment, frame)
         else:
             self._tell(probe, moment, _evaluate(probe.code, frame))
-
-    def _above(self, frame, up):
-        while frame is not None and up:
-            frame = frame.f_back
-            while frame is not None and not self.files.name(frame.f_code.co_filename):
-                frame = frame.f_back
-            up -= 1
-        return frame
 
     def _look_in_fork(self, probe, moment, frame):
         for stream in (sys.stdout, sys.stderr):
@@ -229,7 +223,7 @@ class ProbeDebugger:
         self._write(dict(found, probe=probe.index, event=moment.event, test=moment.test, time=moment.time))
 
     def _write(self, facts):
-        os.write(self._record, json.dumps(facts).encode("ascii") + b"\n")
+        append_lines(self._record, [facts])
 
 
 def _evaluate(code, frame):

@@ -22,21 +22,19 @@ assertion. A test is `lost` if tracing ended in the middle of it, as in too deep
 
 import collections
 import contextlib
-import json
 import os
 import signal
 import sys
 import time
 
 from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION
+from ..programs.channel import append_lines
 from ..programs.program import NullDebugger, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
 from .call import PLAIN, Call, Describer, describe_error, variables_of
 from .forks import start_fork
 from .watching import watch_function
-
-_open, _write, _close, _dumps = os.open, os.write, os.close, json.dumps
 
 _getpid = os.getpid
 GRACE_S = 1.0
@@ -170,16 +168,8 @@ class CallRecorder(Observer):
         return True
 
     def _append(self, data):
-        if _getpid() != self._process:
-            return  # in a process that the tests have forked
-        descriptor = _open(self.record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            left = _dumps(data).encode("ascii") + b"\n"
-            self._written += len(left)
-            while left:
-                left = left[_write(descriptor, left) :]
-        finally:
-            _close(descriptor)
+        if _getpid() == self._process:  # not in one that the tests have forked
+            self._written += append_lines(self.record, [data])
 
     # - what the function does
 

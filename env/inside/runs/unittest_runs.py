@@ -3,15 +3,13 @@
 python __main__.py runs.unittest_runs -- PROGRAM argument...    with the file's name in GUMSHOE_OUTCOMES
 """
 
-import json
 import os
 
+from ..programs.channel import append_lines
 from ..programs.program import NullDebugger, run_program
 from ..programs.project import project_frames
 from ..programs.runner_hooks import FAILED, Listener, after_import, listen
 from ..values import exception_text
-
-_open, _dumps = open, json.dumps
 
 
 class _Writer(Listener):
@@ -26,7 +24,7 @@ class _Writer(Listener):
     def begin(self, test):
         """Writes that the process has ended in this test, which is true as long as nothing else is written."""
         self._running.add(test)
-        self._write({"id": test, "outcome": "crashed"})
+        append_lines(self._path, [{"id": test, "outcome": "crashed"}])
 
     def end(self, test):
         """Writes the outcome of a test without any: parts of it were skipped."""
@@ -43,11 +41,8 @@ class _Writer(Listener):
             message, frames = self._failures.setdefault(test, (message, frames))
         title = getattr(case, "shortDescription", str)() or ""
         self._running.discard(test)
-        self._write({"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames})
-
-    def _write(self, facts):
-        with _open(self._path, "ab") as file:
-            file.write(_dumps(facts, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        facts = {"id": test, "outcome": outcome, "message": message, "title": title, "frames": frames}
+        append_lines(self._path, [facts])
 
 
 def write_outcomes(path):

@@ -8,12 +8,12 @@ import ast
 import re
 import string
 
+from ..functions import SCOPES, first_line, last_line, nodes_in
 from .source import Replacement
 
 _EQUAL = re.compile(r"assert\w*Equals?|assert_\w*(equal|close)\w*|eq_|assertIs|assertIn|assertAlmostEqual")
 _NEGATIVE = re.compile(r"not|less|greater|raises|warns", re.IGNORECASE)
 _SWALLOWS = re.compile(r"suppress|raises|AssertionError|Exception", re.IGNORECASE)
-_LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OPERATORS = (ast.Eq, ast.Is, ast.In)
 _UNITTEST = {
     "assertEqual": '{self}.assertEqual(len("{word}"), {number})',
@@ -76,7 +76,7 @@ def comparisons(source, function, chance):
         return []
     found = []
     certain = _certain_statements(function)
-    for node in inside(function):
+    for node in nodes_in(function):
         known = len(found)
         if isinstance(node, ast.Assert):
             for each in node.test.values if _is_and(node.test) else [node.test]:
@@ -169,11 +169,12 @@ def end_assertions(source, function, chance):
         if isinstance(last, ast.Raise):
             places.append((source.at(last.lineno, last.col_offset), None, "{}; "))
     else:
-        first_line, (last_line, end, semicolon) = _first_line(function.body[0]), source.logical_line(_last_line(last))
-        if source.logical_line(first_line) == source.logical_line(function.lineno):
+        first = first_line(function.body[0])
+        end_line, end, semicolon = source.logical_line(last_line(last))
+        if source.logical_line(first) == source.logical_line(function.lineno):
             places.append((end, None, " {}" if semicolon else "; {}"))
         else:  # A line of its own shows which assertion has failed.
-            places.append((*source.below(last_line), "\n" + source.indentation(first_line) + "{}"))
+            places.append((*source.below(end_line), "\n" + source.indentation(first) + "{}"))
     return [(start, start if end is None else end, frame, _pair(forms, chance)) for start, end, frame in places]
 
 
@@ -213,7 +214,7 @@ def _forms(function):
     """The ways in which a test asserts: with the statement, and with the methods of its case that it uses."""
     forms = {"assert": _ASSERT[0]}
     own = function.args.args[0].arg if function.args.args else None
-    for node in inside(function):
+    for node in nodes_in(function):
         method = node.func if isinstance(node, ast.Call) else None
         form = _UNITTEST.get(getattr(method, "attr", ""))
         if form and own and isinstance(method.value, ast.Name) and method.value.id == own:
@@ -224,7 +225,7 @@ def _forms(function):
 def _find_returns(source, body, guarded, places):
     """Adds the places before returns; False where what is raised there might be caught by the test itself."""
     for node in body:
-        if isinstance(node, _LATER):
+        if isinstance(node, SCOPES):
             continue
         if isinstance(node, ast.Return):
             if guarded:
@@ -242,30 +243,12 @@ def _find_returns(source, body, guarded, places):
     return True
 
 
-def inside(function):
-    """The nodes of a function, without those of functions and classes in it."""
-    waiting = list(function.body)
-    while waiting:
-        node = waiting.pop()
-        if not isinstance(node, _LATER):
-            yield node
-            waiting.extend(ast.iter_child_nodes(node))
-
-
 def _is_and(node):
     return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And)
 
 
 def _is_literal(node):
     return not any(isinstance(each, (ast.Name, ast.Call, ast.Attribute, ast.Await)) for each in ast.walk(node))
-
-
-def _first_line(node):
-    return min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-
-
-def _last_line(node):
-    return max(getattr(each, "lineno", 0) for each in ast.walk(node))
 
 
 def _word(chance, length):

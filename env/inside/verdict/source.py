@@ -10,8 +10,9 @@ import os
 import re
 import tokenize
 
+from ..functions import FUNCTIONS, SCOPES
+
 _DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EXPECTED_FAILURE = re.compile(r"xfail|expectedfailure", re.IGNORECASE)
 MADE = "::<made>"
 """Ends the name of the definition of tests that are made at run time, after the path of their file."""
@@ -119,7 +120,7 @@ class TestFile(SourceText):
         decorated, inner = [], []
         for node, around in _functions(self.tree.body):
             if not node.name.startswith("test"):
-                inner += [each for each in ast.walk(node) if isinstance(each, _FUNCTIONS) and each is not node]
+                inner += [each for each in ast.walk(node) if isinstance(each, FUNCTIONS) and each is not node]
             elif node.decorator_list and names == [*(each.name for each in around), names[-1]]:
                 decorated += [node] if names[-1].startswith(node.name) else []
         return decorated or inner
@@ -229,7 +230,7 @@ class Definitions:
 
     def _named(self, file, names, depth):
         for nodes in file.find(names):
-            if isinstance(nodes[-1], _FUNCTIONS):
+            if isinstance(nodes[-1], FUNCTIONS):
                 name = ".".join(node.name for node in nodes)
                 return {"{}::{}".format(file.path, name): Definition(file, [nodes[-1]], nodes[:-1])}
         for nodes in file.find(names[:-1]) if len(names) > 1 and depth < _DEPTH else ():
@@ -301,7 +302,7 @@ def _statements(body):
     """The statements of a module or class, those under conditions too."""
     for node in body:
         yield node
-        if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if not isinstance(node, SCOPES):
             for name in ("body", "orelse", "finalbody"):
                 for inner in _statements(getattr(node, name, ())):
                     yield inner
@@ -312,7 +313,7 @@ def _statements(body):
 
 def _functions(body, around=()):
     for node in _statements(body):
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, FUNCTIONS):
             yield node, around
         elif isinstance(node, ast.ClassDef):
             for each in _functions(node.body, (*around, node)):

@@ -288,15 +288,14 @@ def _content(path):
         return None
 
 
-def grep(files, pattern, path, ignore, limit, case_sensitive):
+def grep(files, pattern, path, ignore, limit):
     """At most `limit` matches as (path, line, text), and whether there were more.
 
     Binary files (a NUL byte in the first 8 KiB) are passed over. Raises re.error, OSError, and TimeoutError for what
     takes too long.
     """
-    flags = 0 if case_sensitive else re.IGNORECASE
-    expression = re.compile(pattern, flags)
-    filter_expression = None if LINE_BOUND.search(pattern) else re.compile(pattern, flags | re.MULTILINE)
+    expression = re.compile(pattern)
+    filter_expression = None if LINE_BOUND.search(pattern) else re.compile(pattern, re.MULTILINE)
     matches = []
     with _TimeLimit(TIME_LIMIT_S):
         for relative, real in files.files_below(path, ignore):

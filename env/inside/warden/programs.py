@@ -150,11 +150,6 @@ class Programs:
             self.launcher.close()
 
 
-def origin(job):
-    """What a reply says about how a program was started: as a fork of the test server, and if not, why not."""
-    return {"warm": isinstance(job, ForkedJob), "cold": job.refused}
-
-
 MARGIN = 1 << 20
 
 
@@ -190,38 +185,6 @@ class BoundedBuffer:
             "tail": base64.b64encode(tail).decode("ascii"),
             "cut": self.total - len(self.head) - len(tail),
         }
-
-
-class Scanner:
-    """Passes a stream on to a buffer up to a marker, which may be split over several chunks."""
-
-    def __init__(self, buffer, marker=None):
-        self.buffer = buffer
-        self.marker = marker
-        self.found = False
-        self.carry = b""
-
-    def feed(self, data):
-        """Takes one chunk; returns what followed the marker (empty until it is found)."""
-        if not self.marker:
-            self.buffer.write(data)
-            return b""
-        joined = self.carry + data
-        place = joined.find(self.marker)
-        if place >= 0:
-            self.found = True
-            self.carry = b""
-            self.buffer.write(joined[:place])
-            return joined[place + len(self.marker) :]
-        keep = min(len(joined), len(self.marker) - 1)
-        self.buffer.write(joined[: len(joined) - keep])
-        self.carry = joined[len(joined) - keep :]
-        return b""
-
-    def flush(self):
-        """Passes on what was held back as the possible beginning of a marker."""
-        self.buffer.write(self.carry)
-        self.carry = b""
 
 
 class ProgramRun:

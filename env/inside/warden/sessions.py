@@ -1,4 +1,4 @@
-"""Interactive programs: a terminal and a separate control channel of JSON lines.
+"""Programs that the host talks to: each on a terminal, with a separate control channel of JSON lines.
 
 A request carries a `nonce` of the warden's making, new for each request, and only a message that repeats the nonce of
 the last request is an answer to it. Whatever else comes is dropped: answers to earlier requests, what is not a JSON
@@ -18,7 +18,7 @@ import termios
 import time
 from contextlib import suppress
 
-from .programs import BoundedBuffer, Scanner
+from .programs import BoundedBuffer
 from .system import CHUNK, CLOSED, GRACE_S, send_signal, set_nonblocking, wait_ready
 
 MAX_DEPTH = 40
@@ -77,7 +77,7 @@ WRITE_TIMEOUT_S = 10.0
 
 
 class Session:
-    """A program on a terminal of its own.
+    """A program on a terminal of its own, on which nothing is ever typed.
 
     What it prints stays in the terminal until it is read, so a program whose output nobody reads waits. `host` is
     what a wait listens to, as `ProgramRun.finish` does. `start(stdin, stdout, control)` starts the program and returns
@@ -88,7 +88,6 @@ class Session:
         self.cap = cap
         self.watch = watch
         self.host = host
-        self._pending = b""
         self._received = bytearray()
         self._nonce = None
         self._master, slave = pty.openpty()
@@ -117,36 +116,37 @@ class Session:
             self.job.read_status()
         return self.exit_code
 
-    def send(self, data):
-        """Types at the terminal. What the program prints meanwhile is kept for the next reading."""
-        view = memoryview(data)
-        deadline = time.monotonic() + WRITE_TIMEOUT_S
-        while view and not self.job.over:
-            ready = wait_ready([self._master, self.job.status, self.host.source], deadline, [self._master])
-            if not ready:
-                raise OSError(errno.ETIMEDOUT, "the program does not read its terminal")
-            if self.host.source in ready:
-                self.host.check_cancelled()
-            if self.job.status in ready:
-                self.job.read_status()
-            self._pending += _read(self._master)
-            try:
-                view = view[os.write(self._master, view[:CHUNK]) :]
-            except BlockingIOError:
-                continue
-
-    def read_until(self, marker, timeout):
-        """Reads the terminal until the marker has been printed, the program has ended or the time is up."""
-        return self._wait(marker, False, timeout)
-
     def wait_message(self, timeout):
         """Waits for an answer to the last request, the program's end or the timeout."""
-        return self._wait(None, True, timeout)
+        output = BoundedBuffer(self.cap)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        message = None
+        interim = []
+        timed_out = False
+        while True:
+            message = self._next_answer(interim)
+            if message is not None:
+                self._flush(output)
+                break
+            if self.job.over:
+                break
+            ready = wait_ready(self._sources(), deadline, watch=self.watch)
+            if not ready or (deadline is not None and time.monotonic() > deadline):
+                timed_out = True
+                break
+            self._take(ready, output)
+        return {
+            "output": output.dump(),
+            "message": message,
+            "interim": interim,
+            "timed_out": timed_out,
+            "exit_code": self.exit_code,
+        }
 
     def request(self, message, timeout):
         """Sends a message and waits for the answer to it; `interim` of the reply holds what announced it."""
         if self._control.fileno() < 0:
-            return self._wait(None, True, timeout)
+            return self.wait_message(timeout)
         self._nonce = binascii.hexlify(os.urandom(16)).decode("ascii")
         line = json.dumps(dict(message, nonce=self._nonce)).encode("ascii") + b"\n"
         deadline = time.monotonic() + (WRITE_TIMEOUT_S if timeout is None else timeout)
@@ -154,10 +154,10 @@ class Session:
             self._control.settimeout(WRITE_TIMEOUT_S)
             self._control.sendall(line)
         except (BrokenPipeError, ConnectionResetError):
-            return self._wait(None, True, 0 if timeout is None else min(timeout, GRACE_S))
+            return self.wait_message(0 if timeout is None else min(timeout, GRACE_S))
         except socket.timeout:
             raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
-        return self._wait(None, True, None if timeout is None else max(0.0, deadline - time.monotonic()))
+        return self.wait_message(None if timeout is None else max(0.0, deadline - time.monotonic()))
 
     def interrupt(self):
         """Sends SIGINT to the process group in the foreground of the terminal."""
@@ -181,58 +181,23 @@ class Session:
             self._control.close()
             self._master = CLOSED
 
-    def _wait(self, marker, want_message, timeout):
-        output = BoundedBuffer(self.cap)
-        scanner = Scanner(output, marker)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        self._feed(scanner)
-        message = None
-        interim = []
-        timed_out = False
-        while not scanner.found:
-            if want_message:
-                message = self._next_answer(interim)
-                if message is not None:
-                    self._flush(scanner)
-                    break
-            if self.job.over:
-                break
-            ready = wait_ready(self._sources(), deadline, watch=self.watch)
-            if not ready or (deadline is not None and time.monotonic() > deadline):
-                timed_out = True
-                break
-            self._take(ready, scanner)
-        scanner.flush()
-        return {
-            "output": output.dump(),
-            "message": message,
-            "interim": interim,
-            "timed_out": timed_out,
-            "exit_code": None if scanner.found else self.exit_code,
-        }
-
     def _sources(self):
         control = [] if self._control.fileno() < 0 else [self._control.fileno()]
         return [self._master, self.job.status, self.host.source, *control]
 
-    def _take(self, ready, scanner):
+    def _take(self, ready, output):
         """Takes in what is ready. The program's end comes last: after it, all that is left is taken in."""
         if self.host.source in ready:
             self.host.check_cancelled()
         if self._control.fileno() in ready:
             self._receive()
         if self._master in ready:
-            self._pending += _read(self._master)
-            self._feed(scanner)
+            output.write(_read(self._master))
         if self.job.status in ready:
             self.job.read_status()
             if self.job.over:
                 self._receive()
-                self._flush(scanner)
-
-    def _feed(self, scanner):
-        data, self._pending = self._pending, b""
-        self._pending = scanner.feed(data)
+                self._flush(output)
 
     def _receive(self):
         """Reads what has arrived on the control channel, at most one message's size; closes it when the program has."""
@@ -280,7 +245,7 @@ class Session:
             return None
         return {name: value for name, value in message.items() if name != "nonce"}
 
-    def _flush(self, scanner):
+    def _flush(self, output):
         """Takes in everything that was printed up to now.
 
         A terminal delivers what was written to it with a delay, but in order: a mark that we write ourselves comes
@@ -288,9 +253,9 @@ class Session:
         """
         mark = b"\x00" + os.urandom(16).hex().encode("ascii") + b"\x00"
         unwritten = memoryview(mark)
-        behind = Scanner(_Relay(self, scanner), mark)
+        scanner = Scanner(output, mark)
         deadline = time.monotonic() + WRITE_TIMEOUT_S
-        while not behind.found:
+        while not scanner.found:
             ready = wait_ready([self._master], deadline, [self._mark] if unwritten else [])
             if not ready:
                 break
@@ -298,22 +263,37 @@ class Session:
                 with suppress(BlockingIOError):
                     unwritten = unwritten[os.write(self._mark, unwritten) :]
             if self._master in ready:
-                self._pending += behind.feed(_read(self._master))
-        behind.flush()
+                output.write(scanner.feed(_read(self._master)))
+        scanner.flush()
 
 
-class _Relay:
-    """Hands a stream on to a scanner; what follows its marker stays pending."""
+class Scanner:
+    """Passes a stream on to a buffer up to a marker, which may be split over several chunks."""
 
-    def __init__(self, session, scanner):
-        self.session = session
-        self.scanner = scanner
+    def __init__(self, buffer, marker):
+        self.buffer = buffer
+        self.marker = marker
+        self.found = False
+        self.carry = b""
 
-    def write(self, data):
-        if self.scanner.found:
-            self.session._pending += data
-        else:
-            self.session._pending += self.scanner.feed(data)
+    def feed(self, data):
+        """Takes one chunk; returns what followed the marker (empty until it is found)."""
+        joined = self.carry + data
+        place = joined.find(self.marker)
+        if place >= 0:
+            self.found = True
+            self.carry = b""
+            self.buffer.write(joined[:place])
+            return joined[place + len(self.marker) :]
+        keep = min(len(joined), len(self.marker) - 1)
+        self.buffer.write(joined[: len(joined) - keep])
+        self.carry = joined[len(joined) - keep :]
+        return b""
+
+    def flush(self):
+        """Passes on what was held back as the possible beginning of a marker."""
+        self.buffer.write(self.carry)
+        self.carry = b""
 
 
 def _read(terminal):
@@ -325,8 +305,7 @@ def _read(terminal):
 
 
 def _make_plain(terminal):
-    """No echo, and a line end stays one byte."""
+    """A line end stays one byte."""
     modes = termios.tcgetattr(terminal)
     modes[1] &= ~termios.ONLCR
-    modes[3] &= ~termios.ECHO
     termios.tcsetattr(terminal, termios.TCSANOW, modes)

@@ -15,7 +15,8 @@ import time
 from . import system
 from .disk import DiskWatch
 from .files import Files, Ignore, grep, hold_exactly
-from .programs import ProgramRun, Programs, origin
+from .jobs import ForkedJob
+from .programs import ProgramRun, Programs
 from .sessions import Session
 from .snapshots import Snapshots
 from .state import Tampering, empty, inspect
@@ -78,12 +79,16 @@ class Warden:
         """The warden's process ID."""
         return {"pid": os.getpid()}
 
-    def run(self, argv, input=None, cwd=None, env=None, timeout_s=None, forked=None):
-        """Runs a program to its end; `forked` says how the test server does it, as `_starter` takes it."""
+    def run(self, argv, input=None, env=None, timeout_s=None, forked=None):
+        """Runs a program to its end; `forked` says how the test server does it, as `_starter` takes it.
+
+        The reply says whether that has forked the program, and if not though it was asked, why not (`cold`).
+        """
         data = None if input is None else base64.b64decode(input)
-        run = ProgramRun(self._starter(argv, cwd, env, forked), data, self.cap)
+        run = ProgramRun(self._starter(argv, env, forked), data, self.cap)
         try:
-            return dict(run.finish(timeout_s, self.host, self.watch), **origin(run.job))
+            reply = run.finish(timeout_s, self.host, self.watch)
+            return dict(reply, warm=isinstance(run.job, ForkedJob), cold=run.job.refused)
         finally:
             self.programs.clean_up_after(run.job)
 
@@ -111,9 +116,9 @@ class Warden:
         """The entries below a folder, sorted."""
         return list(self.files.walk(path, Ignore(ignore), depth))
 
-    def grep(self, pattern, path, ignore=(), limit=200, case_sensitive=True):
+    def grep(self, pattern, path, ignore=(), limit=200):
         """Matching lines below a folder, and whether there were more."""
-        matches, more = grep(self.files, pattern, path, Ignore(ignore), limit, case_sensitive)
+        matches, more = grep(self.files, pattern, path, Ignore(ignore), limit)
         return {"matches": matches, "more": more}
 
     def unpack(self, archive, folder):
@@ -159,21 +164,13 @@ class Warden:
 
     def session_open(self, argv, env=None, forked=None):
         """Starts a program on a terminal and returns its session's name."""
-        start = self._starter(argv, None, env, forked, terminal=True)
+        start = self._starter(argv, env, forked, terminal=True)
         session = Session(start, self.cap, self.host, self.watch)
         session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
         self.opened += 1
         name = str(self.opened)
         self.sessions[name] = session
-        return dict(origin(session.job), session=name)
-
-    def session_write(self, session, data):
-        """Types bytes, given in base64."""
-        self._session(session).send(base64.b64decode(data))
-
-    def session_read_until(self, session, marker, timeout_s):
-        """What the program printed up to `marker`, or until the timeout."""
-        return self._session(session).read_until(base64.b64decode(marker), timeout_s)
+        return name
 
     def session_request(self, session, message, timeout_s):
         """Sends a message to the program's control channel and waits for its answer."""
@@ -186,10 +183,6 @@ class Warden:
     def session_interrupt(self, session):
         """Sends SIGINT to what runs in the foreground."""
         self._session(session).interrupt()
-
-    def session_poll(self, session):
-        """The program's exit code, or None while it runs."""
-        return {"exit_code": self._session(session).poll()}
 
     def session_close(self, session):
         """Ends the program and all it started. Idempotent."""
@@ -241,22 +234,19 @@ class Warden:
             raise OSError(errno.ESRCH, "it was killed with everything else in the sandbox")
         return self.sessions[name]
 
-    def _folder(self, cwd):
-        return os.path.join(self.files.root, cwd or "")
-
     def _environment(self, env):
         environment = dict(self.environment)
         environment.update(env or {})
         return environment
 
-    def _starter(self, argv, cwd, env, forked=None, terminal=False):
+    def _starter(self, argv, env, forked, terminal=False):
         """The function that starts a program on some descriptors.
 
         `forked` has the test server fork it, if the server accepts it: `program`, what follows the interpreter and its
         options, and the server's own `argv` and `env`.
         """
         self.programs.start_launcher()
-        launch = self._launch(argv, cwd, env, terminal)
+        launch = self._launch(argv, env, terminal)
         forked = None if forked is None else self._served(forked)
 
         def start(*descriptors):
@@ -266,13 +256,13 @@ class Warden:
 
     def _served(self, forked):
         """The program, and what the launcher is to be told of the server that forks it."""
-        return {"program": forked["program"], "server": self._launch(forked["argv"], None, forked["env"], False)}
+        return {"program": forked["program"], "server": self._launch(forked["argv"], forked["env"], False)}
 
-    def _launch(self, argv, cwd, env, terminal):
+    def _launch(self, argv, env, terminal):
         """What the launcher is to be told."""
         return {
             "argv": argv,
-            "cwd": self._folder(cwd),
+            "cwd": self.files.root,
             "env": self._environment(env),
             "limits": self.limits,
             "terminal": terminal,

@@ -13,7 +13,7 @@ import pytest
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import Sandbox
-from support.sandboxes.shell import sh
+from support.sandboxes.shell import sh, wait_for_text
 
 ECHO_ON_CONTROL = """
 import json, os, socket
@@ -58,12 +58,6 @@ def test_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
     assert result.output == "no-such-program: command not found\n"
 
 
-def test_a_folder_that_does_not_exist(sandbox: WardenSandbox) -> None:
-    result = sandbox.run(["true"], cwd="nowhere")
-    assert result.exit_code == 126
-    assert "nowhere" in result.output
-
-
 def test_a_signal_is_told_as_a_shell_would(sandbox: WardenSandbox) -> None:
     assert sandbox.run(["sh", "-c", "kill -TERM $$"]).exit_code == 128 + 15
 
@@ -71,7 +65,7 @@ def test_a_signal_is_told_as_a_shell_would(sandbox: WardenSandbox) -> None:
 def test_input_folder_and_environment(sandbox: WardenSandbox) -> None:
     assert sandbox.run(["cat"], input=b"fed").output == "fed"
     assert sandbox.run(["cat"]).output == ""
-    assert sandbox.run(["pwd"], cwd="pkg").output == f"{sandbox.root}/pkg\n"
+    assert sandbox.run(["pwd"]).output == f"{sandbox.root}\n"
     assert sandbox.run(["sh", "-c", "echo $COLOUR"], env={"COLOUR": "red"}).output == "red\n"
     assert sandbox.environment["PATH"] in sh(sandbox, "echo $PATH")
 
@@ -113,10 +107,9 @@ def test_an_exchange_that_is_interrupted_ends_its_program(sandbox: WardenSandbox
     interrupted(lambda: sandbox.run(["sh", "-c", f"{LONG} & {LONG}"]))
     assert sh(sandbox, "echo next") == "next\n"
     assert processes(sandbox, LONG) == 0
-    session = sandbox.open_session(["sh", "-c", "read x; echo got $x"])
-    interrupted(lambda: session.read_until("never", 60))
-    session.send("it\n")
-    assert session.read_until("never", 60).output == "got it\n"
+    session = sandbox.open_session([sandbox.python, "-c", ECHO_ON_CONTROL])
+    interrupted(lambda: session.wait_message(60))
+    assert session.request({"n": 1}, 60).message == {"echo": 1}
     session.close()
 
 
@@ -189,11 +182,9 @@ def test_bytes_that_are_not_text(sandbox: WardenSandbox) -> None:
 
 def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
     session = sandbox.open_session([sandbox.python, "-c", ECHO_ON_CONTROL])
-    assert session.read_until("(Pdb) ", 30).output == "ready "
     reply = session.request({"n": 1}, 30)
-    assert (reply.message, reply.output, reply.exit_code) == ({"echo": 1}, "printed 1\n", None)
+    assert (reply.message, reply.output, reply.exit_code) == ({"echo": 1}, "ready (Pdb) printed 1\n", None)
     assert reply.interim == ({"interim": True},)
-    assert session.alive
     reply = session.request({"n": 2, "silent": True}, 0.2)
     assert (reply.message, reply.timed_out) == (None, True)
     printed = reply.output  # on a slow machine it comes with the next reply
@@ -201,7 +192,6 @@ def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
     assert (reply.message, printed + reply.output) == ({"echo": 3}, "printed 2\nprinted 3\n")
     reply = session.wait_message(30)
     assert (reply.message, reply.exit_code, reply.timed_out) == (None, 3, False)
-    assert not session.alive
     session.close()
     session.close()
     with pytest.raises(SandboxClosed):
@@ -209,15 +199,9 @@ def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
 
 
 def test_a_terminal(sandbox: WardenSandbox) -> None:
-    session = sandbox.open_session(["sh", "-c", "test -t 0 && echo terminal; read a; echo got $a; read b; echo $b"])
-    assert session.read_until("\n", 30).output == "terminal"
-    session.send("one\n")
-    assert session.read_until("\n", 30).output == "got one"
-    assert session.read_until("never", 0.2).timed_out
-    session.send("two\n")
-    reply = session.read_until("never", 30)
-    assert (reply.output, reply.exit_code, reply.timed_out) == ("two\n", 0, False)
-    session.send("nobody reads this")
+    session = sandbox.open_session(["sh", "-c", "test -t 0 && test -t 1 && echo terminal"])
+    reply = session.wait_message(30)
+    assert (reply.output, reply.exit_code, reply.timed_out) == ("terminal\n", 0, False)
     session.close()
 
 
@@ -226,7 +210,7 @@ def test_an_interrupt_reaches_the_foreground(sandbox: WardenSandbox) -> None:
     sleeps = "[time.sleep(0.01) for _ in range(6000)]"
     code = f"import time\ntry: print('up', flush=True); {sleeps}\nexcept KeyboardInterrupt: print('caught')"
     session = sandbox.open_session([sandbox.python, "-c", code])
-    session.read_until("up\n", 30)
+    wait_for_text(session, "up\n")
     session.interrupt()
     reply = session.wait_message(30)
     assert (reply.output, reply.exit_code) == ("caught\n", 0)
@@ -237,7 +221,7 @@ def test_an_interrupt_reaches_the_foreground(sandbox: WardenSandbox) -> None:
 def test_a_session_does_not_need_to_be_listened_to(sandbox: WardenSandbox) -> None:
     session = sandbox.open_session(["sh", "-c", "yes | head -c 5000000; echo end"])
     assert sh(sandbox, "echo meanwhile") == "meanwhile\n"
-    reply = session.read_until("never", 60)
+    reply = session.wait_message(60)
     assert reply.truncated
     assert reply.output.endswith("y\nend\n")
     session.close()
@@ -245,23 +229,22 @@ def test_a_session_does_not_need_to_be_listened_to(sandbox: WardenSandbox) -> No
 
 def test_closing_a_session_kills_all_of_it(sandbox: WardenSandbox) -> None:
     session = sandbox.open_session(["sh", "-c", f"(setsid {LONG} &); {LONG} & echo up; wait"])
-    session.read_until("up\n", 30)
+    wait_for_text(session, "up\n")
     session.close()
     assert processes(sandbox, LONG) == 0
 
 
 def test_a_program_that_closes_its_control_channel(sandbox: WardenSandbox) -> None:
-    code = "import os; os.close(int(os.environ['GUMSHOE_CONTROL'])); input(); print('done')"
+    code = "import os, time; os.close(int(os.environ['GUMSHOE_CONTROL'])); print('up', flush=True); time.sleep(600)"
     session = sandbox.open_session([sandbox.python, "-c", code])
+    wait_for_text(session, "up\n")
     assert session.wait_message(0.5).timed_out
     assert session.request({"n": 1}, 0.2).timed_out
-    session.send("\n")
-    assert session.wait_message(30).output == "done\n"
     session.close()
 
 
 def test_a_session_of_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
     session = sandbox.open_session(["no-such-program"])
-    reply = session.read_until("never", 30)
+    reply = session.wait_message(30)
     assert (reply.output, reply.exit_code) == ("no-such-program: command not found\n", 127)
     session.close()

@@ -140,7 +140,6 @@ def test_a_closed_sandbox(task: Task) -> None:
     session = sandbox.open_session(["cat"])
     sandbox.close()
     sandbox.close()
-    assert not session.alive
     session.close()
     with pytest.raises(SandboxClosed):
         sandbox.run(["true"])
@@ -275,7 +274,7 @@ def test_no_thread_no_descriptor_and_no_file_is_left(
 
     def episode() -> None:
         with open_sandbox(task, SandboxConfig(kind=kind, unsafe=True), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
-            sandbox.open_session(["cat"]).send("x\n")
+            sandbox.open_session(["cat"]).wait_message(0)
             sandbox.open_session(["sleep", "876"])
 
     def held() -> tuple[int, int]:

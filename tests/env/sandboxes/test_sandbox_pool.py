@@ -59,7 +59,8 @@ def test_a_sandbox_is_used_again_and_is_blank(start: Start) -> None:
         assert pool.ready == 1
         with pytest.raises(SandboxClosed):
             sandbox.run(["true"])
-        assert not session.alive
+        with pytest.raises(SandboxClosed):
+            session.wait_message(1)
         second = pool.lease()
         assert second.warm is lease.warm
         again = WardenSandbox(second)

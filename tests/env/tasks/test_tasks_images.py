@@ -89,8 +89,8 @@ def test_its_environment_is_active_in_every_session(image: str, tmp_path: Path) 
         assert sandbox.python == python
         seen = sandbox.run(["sh", "-c", "command -v python; echo $CONDA_DEFAULT_ENV $MORE"], env={"MORE": "more"})
         assert seen.output.split() == [python, "testbed", "more"]
-        session = sandbox.open_session(["python", "-c", "import sys; print(sys.executable, 'end')"])
-        assert session.read_until("end", 30).output.strip() == python
+        session = sandbox.open_session(["python", "-c", "import sys; print(sys.executable)"])
+        assert session.wait_message(30).output.strip() == python
         session.close()
 
 

@@ -49,15 +49,11 @@ class Driver:
         theirs.close()
         self.socket = ours
         self.lines = ours.makefile("r", encoding="utf-8")
-        self.count = 0
         self.interim: dict[str, Any] | None = None
 
-    def send(self, op: str, **fields: Any) -> int:
-        """Sends a request and returns its id."""
-        self.count += 1
-        request = {"id": self.count, "op": op, **fields}
-        self.socket.sendall(json.dumps(request).encode() + b"\n")
-        return self.count
+    def send(self, **fields: Any) -> None:
+        """Sends a request."""
+        self.socket.sendall(json.dumps(fields).encode() + b"\n")
 
     def receive(self, timeout: float = 30) -> dict[str, Any]:
         """The next answer. Breakpoints told before it are kept in `interim`."""
@@ -71,16 +67,14 @@ class Driver:
                 return message
             self.interim = message
 
-    def request(self, op: str, **fields: Any) -> dict[str, Any]:
+    def request(self, **fields: Any) -> dict[str, Any]:
         """Sends a request and waits for its answer."""
-        number = self.send(op, **fields)
-        reply = self.receive()
-        assert reply["id"] == number
-        return reply
+        self.send(**fields)
+        return self.receive()
 
     def do(self, *lines: str) -> dict[str, Any]:
         """Runs pdb command lines."""
-        return self.request("commands", lines=list(lines))
+        return self.request(lines=list(lines))
 
     def outputs(self, *lines: str) -> list[str]:
         """What each command answers."""

@@ -40,7 +40,7 @@ def test_interrupt_after_a_restore(start: Start, project: Path) -> None:
     name = script(project, "import time\nx = 1\nprint('go', flush=True)\ntime.sleep(600)\n")
     driver = start(name)
     driver.do("b script.py:2", "c", "checkpoint a", "n", "restore a")
-    driver.send("commands", lines=["cl", "c"])
+    driver.send(lines=["cl", "c"])
     wait_for(driver, "go")
     time.sleep(0.1)
     driver.interrupt()
@@ -74,7 +74,7 @@ def group_members(group: int) -> list[str]:
 def test_checkpoints_die_with_the_program(start: Start, project: Path) -> None:
     driver = start(script(project, "import os\nx = 1\nos._exit(5)\n"))
     driver.do("b script.py:2", "c", "checkpoint a", "n", "checkpoint b", "restore a", "checkpoint c")
-    driver.send("commands", lines=["cl", "c"])
+    driver.send(lines=["cl", "c"])
     assert driver.process.wait(60) == 5
     deadline = time.monotonic() + 30
     while group_members(driver.process.pid) and time.monotonic() < deadline:
@@ -85,5 +85,5 @@ def test_checkpoints_die_with_the_program(start: Start, project: Path) -> None:
 def test_sigkill_of_the_program_ends_its_checkpoints(start: Start, project: Path) -> None:
     driver = start(script(project, "import os, signal\nx = 1\nos.kill(os.getpid(), signal.SIGKILL)\n"))
     driver.do("b script.py:2", "c", "checkpoint a")
-    driver.send("commands", lines=["c"])
+    driver.send(lines=["c"])
     assert driver.process.wait(60) == 128 + signal.SIGKILL

@@ -15,7 +15,7 @@ from support.tools.driver import PYTEST, Start, place, script, wait_for
 def test_interrupt_stops_a_running_program(start: Start, project: Path, wait: str) -> None:
     name = script(project, f"import time\ndef f(x):\n    print('in f', flush=True)\n    {wait}\nf(3)\n")
     driver = start(name)
-    driver.send("commands", lines=["b cart.py:11", "c", "p x"])
+    driver.send(lines=["b cart.py:11", "c", "p x"])
     wait_for(driver, "in f")
     time.sleep(0.3)  # Python notices a signal that comes just before a sleep only after it.
     driver.interrupt()
@@ -29,7 +29,7 @@ def test_interrupt_stops_a_running_program(start: Start, project: Path, wait: st
 def test_interrupt_ends_a_long_evaluation_only(start: Start) -> None:
     driver = start(*PYTEST)
     driver.do("b cart.py:17", "c")
-    driver.send("commands", lines=["[print('x', flush=True) for x in iter(int, 1)]", "p item"])
+    driver.send(lines=["[print('x', flush=True) for x in iter(int, 1)]", "p item"])
     time.sleep(0.5)
     driver.interrupt()
     reply = driver.receive()
@@ -145,7 +145,7 @@ def test_stdin_is_empty(start: Start, project: Path) -> None:
 
 def test_program_that_ends_at_once(start: Start, project: Path) -> None:
     driver = start(script(project, "import os\nos._exit(9)\n"))
-    driver.send("commands", lines=["c"])
+    driver.send(lines=["c"])
     with pytest.raises(EOFError):
         driver.receive()
     assert driver.process.wait(60) == 9

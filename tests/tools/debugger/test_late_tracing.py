@@ -280,12 +280,3 @@ def test_expressions_of_breakpoints_set_off_no_others(start: Start, project: Pat
     reply = driver.do("b late.py:2", "log late.py:6, double(n)", "b late.py:6, double(n) == 2", "c")
     assert place(reply) == ("breakpoint", "late.py", 6, "add")
     assert [(each["line"], each["value"]) for each in reply["results"][-1]["log"]] == [(6, "2")]
-
-
-def test_jumping_from_the_first_line(start: Start, project: Path) -> None:
-    script(project, "def add(n):\n    n += 1\n    n += 10\n    return n\n", "late.py")
-    script(project, "import late\n\ndef test_add():\n    assert late.add(1) == 11\n", "test_a.py")
-    driver = start(*PYTEST, "test_a.py")
-    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
-    reply = driver.do("jump 3", "c")
-    assert (reply["state"], reply["exit_code"]) == ("exited", 0)

@@ -1,4 +1,4 @@
-"""The test runner of a test server, and what in a workspace makes a fork differ from a fresh interpreter."""
+"""What a fork of the test server shares with all others, and when it could differ from a fresh interpreter."""
 
 import contextlib
 import gc
@@ -11,7 +11,7 @@ import site
 import stat
 import sys
 
-from .project import FOREIGN, real_paths
+from .project import FOREIGN, module_files, real_paths
 
 EXECUTED = ("import ", "import\t")
 """How the lines of `.pth` files begin that are executed; each other line names a folder."""
@@ -19,29 +19,28 @@ PLUGINS = ("..runs.outcomes", "..runs.suspects", "..runs.trace")
 """Our own plugins that pytest is told to load."""
 
 
-class Imports:
-    """What is loaded.
+class LoadedRunner:
+    """The test runner that this process has loaded, for all of its forks.
 
     Attributes:
+        name: `pytest`, `unittest`, or empty for none.
         problem: why forks of this process would differ from a fresh interpreter, or None.
-        runner: the name of the loaded test runner, empty for none.
         top_level: the names of the loaded modules that are in no package.
 
     Args:
         root: the workspace.
         own: the folder of this package.
-        runner: `pytest`, `unittest`, or empty.
     """
 
-    def __init__(self, root, own, runner):
+    def __init__(self, name, root, own):
+        self.name = name
         self.problem = None
-        self.runner = runner
         try:
-            _load(runner)
+            _load(name)
         except ImportError as error:
             self.problem = "the test runner cannot be imported: {}".format(error)
-        files = {name: path for name, path in _files().items() if not path.startswith(own + os.sep)}
-        self.top_level = {name for name in files if "." not in name}
+        files = {name: path for name, path in module_files().items() if not path.startswith(own + os.sep)}
+        self.top_level = {name for name in files if "." not in name and name != "__main__"}
         inside, real_path = os.path.realpath(root) + os.sep, real_paths()
         if any(real_path(path).startswith(inside) for path in files.values()):
             self.problem = "the test runner comes from the workspace"
@@ -49,17 +48,9 @@ class Imports:
         installed = [path for path in files.values() if not path.startswith(library) or "-packages" in path]
         self._stamps = {path: _stamp(path) for path in installed if os.access(path, os.W_OK)}
 
-    def are_stale(self):
+    def is_stale(self):
         """Whether a file of the test runner was changed."""
         return any(_stamp(path) != stamp for path, stamp in self._stamps.items())
-
-    @staticmethod
-    def become():
-        """Makes a fork forget what may have changed since this process started."""
-        importlib.invalidate_caches()
-        linecache.clearcache()
-        if sys.version_info < (3, 7) and "random" in sys.modules:
-            sys.modules["random"].seed()
 
 
 def _load(runner):
@@ -72,16 +63,6 @@ def _load(runner):
                 importlib.import_module("_pytest.{}".format(each))
         for each in PLUGINS:
             importlib.import_module(each, __package__)
-
-
-def _files():
-    """Maps the loaded modules that have a file to that file."""
-    found = {}
-    for name, module in sys.modules.copy().items():
-        path = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(path, str) and name != "__main__":
-            found[name] = path
-    return found
 
 
 def _stamp(path):
@@ -97,6 +78,14 @@ def freeze():
     if hasattr(gc, "freeze"):
         gc.collect()
         gc.freeze()
+
+
+def forget_caches():
+    """Makes a fork forget what may have changed since the server started."""
+    importlib.invalidate_caches()
+    linecache.clearcache()
+    if sys.version_info < (3, 7) and "random" in sys.modules:
+        sys.modules["random"].seed()
 
 
 def names_at_start():
@@ -151,7 +140,7 @@ _PATTERNS = {
 }
 
 
-class Scan:
+class WorkspaceScan:
     """What was found in the workspace's files; those that have changed are read again by `look`."""
 
     def __init__(self, root):
