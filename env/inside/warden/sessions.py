@@ -119,8 +119,7 @@ class Session:
     def wait_message(self, timeout):
         """Waits for an answer to the last request, the program's end or the timeout."""
         output = BoundedBuffer(self.cap)
-        deadline = None if timeout is None else time.monotonic() + timeout
-        message = None
+        deadline = time.monotonic() + timeout
         interim = []
         timed_out = False
         while True:
@@ -131,7 +130,7 @@ class Session:
             if self.job.over:
                 break
             ready = wait_ready(self._sources(), deadline, watch=self.watch)
-            if not ready or (deadline is not None and time.monotonic() > deadline):
+            if not ready or time.monotonic() > deadline:
                 timed_out = True
                 break
             self._take(ready, output)
@@ -149,15 +148,15 @@ class Session:
             return self.wait_message(timeout)
         self._nonce = binascii.hexlify(os.urandom(16)).decode("ascii")
         line = json.dumps(dict(message, nonce=self._nonce)).encode("ascii") + b"\n"
-        deadline = time.monotonic() + (WRITE_TIMEOUT_S if timeout is None else timeout)
+        deadline = time.monotonic() + timeout
         try:
             self._control.settimeout(WRITE_TIMEOUT_S)
             self._control.sendall(line)
         except (BrokenPipeError, ConnectionResetError):
-            return self.wait_message(0 if timeout is None else min(timeout, GRACE_S))
+            return self.wait_message(min(timeout, GRACE_S))
         except socket.timeout:
             raise OSError(errno.ETIMEDOUT, "the program does not read its control channel") from None
-        return self.wait_message(None if timeout is None else max(0.0, deadline - time.monotonic()))
+        return self.wait_message(max(0.0, deadline - time.monotonic()))
 
     def interrupt(self):
         """Sends SIGINT to the process group in the foreground of the terminal."""

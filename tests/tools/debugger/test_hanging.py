@@ -143,14 +143,6 @@ def test_stdin_is_empty(start: Start, project: Path) -> None:
     assert driver.printed == "''\n"
 
 
-def test_program_that_ends_at_once(start: Start, project: Path) -> None:
-    driver = start(script(project, "import os\nos._exit(9)\n"))
-    driver.send(lines=["c"])
-    with pytest.raises(EOFError):
-        driver.receive()
-    assert driver.process.wait(60) == 9
-
-
 def test_replaced_builtins_do_not_reach_the_debugger(start: Start, project: Path) -> None:
     name = script(
         project,

@@ -71,14 +71,3 @@ def test_commands_after_the_end_are_not_run(start: Start) -> None:
     assert reply["exit_code"] == 0
     assert reply["results"][-1]["output"] == "not run: the program has ended"
     assert driver.process.wait(60) == 0
-
-
-def test_quit_ends_the_program(start: Start) -> None:
-    driver = start(*PYTEST)
-    assert driver.do("b collect", "c", "q", "p 1")["state"] == "exited"
-    assert driver.process.wait(60) == 0
-
-
-def test_restart_is_left_to_the_host(start: Start) -> None:
-    reply = start(*PYTEST).do("b collect", "restart", "c")
-    assert (reply["state"], reply["rest"]) == ("restart", ["c"])

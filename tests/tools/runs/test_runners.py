@@ -133,7 +133,7 @@ def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
     assert seen.duration_s < 50
     assert {each["frames"][0]["function"] for each in outcomes if "frames" in each} == {"test_total", "test_none"}
 
-    spectrum = bench.call("suspects")
+    spectrum = bench.call("suspects", formula="ochiai")
     assert spectrum.data["failed"] == 2
     assert spectrum.text.splitlines()[1] == "1-2 shop.py total 1.00"
 

@@ -38,7 +38,7 @@ def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Be
         "@pytest.fixture\ndef price():\n    price = Price(10)\n    yield price\n    shown(price)\n\n"
         "def test_half(price):\n    with price:\n        assert half(price) == Price(5)\n",
     )
-    observation = bench.call("suspects")
+    observation = bench.call("suspects", formula="ochiai")
     names = [suspect["function"] for suspect in observation.data["suspects"]]  # type: ignore[index,union-attr]
     assert sorted(names) == ["Price.__enter__", "Price.__init__", "half"]
 
@@ -50,7 +50,7 @@ def test_a_line_of_a_comprehension_counts_once_a_test(bench: Bench) -> None:
         "from shop import doubled\n\ndef test_bad():\n    assert doubled([1, 2]) == [2, 4]\n\n"
         "def test_good():\n    assert doubled([0]) == [0]\n",
     )
-    assert bench.call("suspects").data["suspects"][0]["score"] == 0.7071  # type: ignore[index,call-overload]
+    assert bench.call("suspects", formula="ochiai").data["suspects"][0]["score"] == 0.7071  # type: ignore[index,call-overload]
 
 
 def test_threads_and_a_tracer_of_the_program(bench: Bench) -> None:
@@ -61,7 +61,7 @@ def test_threads_and_a_tracer_of_the_program(bench: Bench) -> None:
         "    thread.start()\n    thread.join()\n    assert False\n\n"
         "def test_own_tracer():\n    sys.settrace(lambda *_: None)\n    list(numbers(1))\n",
     )
-    assert bench.text("suspects").splitlines()[1:-1] == ["8-12 cart.py Cart.price 1.00"]
+    assert bench.text("suspects", formula="ochiai").splitlines()[1:-1] == ["8-12 cart.py Cart.price 1.00"]
 
 
 REGISTRY = """
