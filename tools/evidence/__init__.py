@@ -1,1 +1,7 @@
-"""What observations show, as facts with probes that show them again, and what comes of running these."""
+"""What observations show, as numbered facts, and whether findings that cite them hold.
+
+    Observation ──> FactReader ──> Fact [f12], with its probe ──> Finding of a report ──> check_findings ──> Check
+                    facts          numbered_text shows it         cites 12                checks
+
+A check is a new run of the tests, which looks where the probes say.
+"""
