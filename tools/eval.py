@@ -75,7 +75,7 @@ def as_data(run: TestRun) -> dict[str, JsonValue]:
 
 def failing_outcomes(data: Mapping[str, Any]) -> list[TestOutcome]:
     """The failing tests in such data. Raises ValidationError."""
-    outcomes = (TestOutcome.model_validate(each) for each in data.get("outcomes", ()))
+    outcomes = (TestOutcome.model_validate(outcome) for outcome in data.get("outcomes", ()))
     return [outcome for outcome in outcomes if outcome.failed]
 
 

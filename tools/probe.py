@@ -79,27 +79,28 @@ class ProbeTool(BaseTool):
 def _values(probe: Probe, readings: Sequence[ProbeReading], outcomes: Mapping[str, TestOutcome]) -> str:
     """What the expression is, by test: failing ones first, each value of a test once."""
     assert isinstance(probe, StopProbe)
-    about = [each for each in readings if each.problem is None and is_at_time(probe, each)]
+    about = [reading for reading in readings if reading.problem is None and is_at_time(probe, reading)]
     if not about:
-        problem = next((each.problem for each in readings if each.problem), None)
+        problem = next((reading.problem for reading in readings if reading.problem), None)
         return problem or "no test stops there"
-    ordered = sorted(about, key=lambda each: _passes(each, outcomes))
+    ordered = sorted(about, key=lambda reading: _passes(reading, outcomes))
     texts = dict.fromkeys(
-        f"{each.error or f'{probe.expression} = {each.values[0]}'} in {_named(each, outcomes)}" for each in ordered
+        f"{reading.error or f'{probe.expression} = {reading.values[0]}'} in {_named(reading, outcomes)}"
+        for reading in ordered
     )
     shown = [cut_line(text, _VALUE) for text in list(texts)[:_VALUES]]
     more = [f"and {len(texts) - _VALUES} more"] if len(texts) > _VALUES else []
     return "; ".join([*shown, *more])
 
 
-def _passes(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> bool:
-    outcome = outcomes.get(seen.test or "")
+def _passes(reading: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> bool:
+    outcome = outcomes.get(reading.test or "")
     return outcome is not None and not outcome.failed
 
 
-def _named(seen: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> str:
-    outcome = outcomes.get(seen.test or "")
-    return f"{seen.test or 'the program'}{f' ({outcome.outcome})' if outcome else ''}"
+def _named(reading: ProbeReading, outcomes: Mapping[str, TestOutcome]) -> str:
+    outcome = outcomes.get(reading.test or "")
+    return f"{reading.test or 'the program'}{f' ({outcome.outcome})' if outcome else ''}"
 
 
 def _marked(check: Check) -> str:

@@ -65,14 +65,17 @@ def _measure(workspace: Workspace, function: Function) -> Trace:
 
 def _telling(call: TracedCall, passing: Sequence[TracedCall]) -> tuple[bool, bool, int]:
     """Sorts the calls that tell most to the front."""
-    return any(call.is_like(each) for each in passing), call.outcome == "returned", -call.number
+    return any(call.is_like(other) for other in passing), call.outcome == "returned", -call.number
 
 
 def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallComparison | None]) -> dict[str, JsonValue]:
     """The calls within bounds; the passing ones that comparisons name come first, and are renumbered."""
-    named = dict.fromkeys(each.passing for each in comparisons if each is not None)
+    named = dict.fromkeys(comparison.passing for comparison in comparisons if comparison is not None)
     order = [*named, *(index for index in range(len(trace.passing)) if index not in named)][:_KEPT]
-    renumbered = [each and each.model_copy(update={"passing": order.index(each.passing)}) for each in comparisons]
+    renumbered = [
+        comparison and comparison.model_copy(update={"passing": order.index(comparison.passing)})
+        for comparison in comparisons
+    ]
     failing = _within_bounds(trace.failing[:_KEPT])
     return {
         "function": {
@@ -91,7 +94,7 @@ def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallCompari
         "failing": [
             {
                 **call.model_dump(mode="json"),
-                "like_passing": any(original.is_like(each) for each in trace.passing),
+                "like_passing": any(original.is_like(other) for other in trace.passing),
                 "comparison": comparison.model_dump(mode="json") if comparison else None,
             }
             for call, original, comparison in zip(failing, trace.failing, renumbered, strict=False)

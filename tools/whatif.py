@@ -203,7 +203,8 @@ class Vary(Experiment):
         lines = dict(enumerate(read_source(self.source(workspace, path)).shown, start=1))
         if not 1 <= start <= end or start not in lines:
             raise ToolFailure("bad_arguments", f"{path} has lines 1 to {len(lines)}, not {start} to {end}")
-        found = [change for each in statements_in(path, lines, start, end) for change in changes_at(each)]
+        statements = statements_in(path, lines, start, end)
+        found = [change for statement in statements for change in changes_at(statement)]
         return sorted(found, key=lambda change: -change.power)
 
     def on_reset(self, workspace: Workspace) -> None:

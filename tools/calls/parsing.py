@@ -128,10 +128,10 @@ def describe_tools(tools: Sequence[ToolSchema]) -> str:
 
 def _split_tagged_calls(text: str, prefix: str, offered: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
     """The text without the calls in it that are tagged and whole, and these calls; None without any."""
-    found = [each for each in _FUNCTION.finditer(text) if each["end"] and (not offered or each["name"] in offered)]
-    calls = tuple(_tagged_call(f"{prefix}-{number}", each, is_whole=True) for number, each in enumerate(found))
-    for each in reversed(found):
-        text = text[: each.start()] + text[each.end() :]
+    found = [call for call in _FUNCTION.finditer(text) if call["end"] and (not offered or call["name"] in offered)]
+    calls = tuple(_tagged_call(f"{prefix}-{number}", call, is_whole=True) for number, call in enumerate(found))
+    for call in reversed(found):
+        text = text[: call.start()] + text[call.end() :]
     return (text.strip(), calls) if calls else None
 
 
@@ -145,7 +145,7 @@ def _tagged_call(call_id: str, tagged: re.Match[str], *, is_whole: bool) -> Tool
         return _unreadable(
             call_id, name, tagged[0], f"{clean(between[:_BEFORE])!r} is outside of the parameters of the call"
         )
-    arguments: Any = clean_json({each["name"]: each["value"] for each in _PARAMETER.finditer(body)})
+    arguments: Any = clean_json({field["name"]: field["value"] for field in _PARAMETER.finditer(body)})
     return ToolCall(id=call_id, name=name, arguments=arguments)
 
 

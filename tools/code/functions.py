@@ -63,7 +63,7 @@ def _spans_by_indentation(source: str) -> tuple[Span, ...] | None:
         if not text or text.startswith(("#", ")", "]", "}")):
             continue
         indentation = len(line) - len(line.lstrip())
-        around = [each for each in around if each[0] < indentation]
+        around = [outer for outer in around if outer[0] < indentation]
         definition = DEFINITION.match(text)
         if definition is not None:
             outer = f"{found[around[-1][1]].name}." if around else ""
@@ -121,16 +121,15 @@ def find_function(workspace: Workspace, wanted: str) -> Function:
     path, _, name = wanted.strip().removesuffix("()").rpartition(":")
     if not name:
         raise ToolFailure("bad_arguments", "name a function: NAME, CLASS.NAME, PATH:NAME or PATH:LINE")
-    found = list(_functions_in_file(workspace, path, name) if path else _functions_in_workspace(workspace, name))
-    product = [each for each in found if not holds_tests(each.path)]
-    found = product or found
-    if not found:
+    functions = list(_functions_in_file(workspace, path, name) if path else _functions_in_workspace(workspace, name))
+    functions = [function for function in functions if not holds_tests(function.path)] or functions
+    if not functions:
         raise ToolFailure("no_function", f"There is no function {name} in {path or 'the workspace'}.")
-    if len(found) > 1:
-        places = ", ".join(f"{each.path}:{each.span.start} ({each.span.name})" for each in found[:_NAMED])
-        more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    if len(functions) > 1:
+        places = ", ".join(f"{found.path}:{found.span.start} ({found.span.name})" for found in functions[:_NAMED])
+        more = f" and {len(functions) - _NAMED} more" if len(functions) > _NAMED else ""
         raise ToolFailure("ambiguous", f"{name} exists in several places: {places}{more}. Name one as PATH:LINE.")
-    return found[0]
+    return functions[0]
 
 
 def _functions_in_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:

@@ -162,7 +162,7 @@ class ForkedRuns:
         outcomes: dict[str, JsonValue] = {test: outcome.outcome for test, outcome in self.outcomes.items()}
         return {
             "unchanged": {"exit_code": self.exit_code, "outcomes": outcomes},
-            "variants": [each.model_dump(mode="json") for each in (self.changes if changes is None else changes)],
+            "variants": [result.model_dump(mode="json") for result in (self.changes if changes is None else changes)],
         }
 
     def describe(self) -> str:
@@ -206,7 +206,7 @@ def run_forked(
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
     """
     folder = script_folder(workspace, "whatif")
-    wanted = [each.change for each in changes]
+    wanted = [change.change for change in changes]
     before = known.outcomes if known is not None else {}
     request = {
         "variants": [change.model_dump() for change in wanted],
@@ -230,14 +230,14 @@ def run_forked(
         _result(change, answer, before, _outcomes(workspace, folder, number, answer), unchanged.exit_code)
         for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
     ]
-    passing = {test for each in results for test in each.passes if test in before}
+    passing = {test for result in results for test in result.passes if test in before}
     wanting = {test for test in passing if _wants_error(workspace, before[test])}
     return ForkedRuns(
         exit_code=unchanged.exit_code,
         outcomes=before,
         changes=[
-            each.model_copy(update={"want_error": bool(each.passes) and wanting.issuperset(each.passes)})
-            for each in results
+            result.model_copy(update={"want_error": bool(result.passes) and wanting.issuperset(result.passes)})
+            for result in results
         ],
         seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
     )
@@ -313,4 +313,4 @@ def read_answers(data: bytes, count: int) -> list[ForkOutcome]:
 
 def read_changes(data: Mapping[str, Any]) -> list[ChangeResult]:
     """The results of changes in the data of an observation. Raises ValidationError."""
-    return [ChangeResult.model_validate(each) for each in data.get("variants", ())]
+    return [ChangeResult.model_validate(result) for result in data.get("variants", ())]

@@ -72,7 +72,7 @@ class Differences(BaseModel):
 def compare(call: TracedCall, passing: Sequence[TracedCall], source: Sequence[str]) -> CallComparison | None:
     """A failing call beside the nearest passing one; None where there is no passing one, or one like it."""
     candidates = passing[:_COMPARED]
-    if not candidates or any(call.is_like(each) for each in candidates):
+    if not candidates or any(call.is_like(other) for other in candidates):
         return None
     index = max(range(len(candidates)), key=lambda number: (*_nearness(call, candidates[number]), -number))
     other = candidates[index]
@@ -113,9 +113,11 @@ def _only(
     most: int = _NAMED,
 ) -> tuple[list[Any], list[Any]]:
     """The facts of one side that no call of the other side has."""
-    one = dict.fromkeys(fact for call in failing for fact in facts(call))
-    other = dict.fromkeys(fact for call in passing for fact in facts(call))
-    return [each for each in one if each not in other][:most], [each for each in other if each not in one][:most]
+    failed = dict.fromkeys(fact for call in failing for fact in facts(call))
+    passed = dict.fromkeys(fact for call in passing for fact in facts(call))
+    return [fact for fact in failed if fact not in passed][:most], [fact for fact in passed if fact not in failed][
+        :most
+    ]
 
 
 def _edges(call: TracedCall) -> list[tuple[int, int]]:
@@ -204,7 +206,7 @@ def describe_trace(
     if trace.failing and trace.passing:
         lines += _only_in_failing(differences)
     for index, (call, comparison) in enumerate(list(zip(calls, comparisons, strict=True))[:_CALLS]):
-        ordinary = bool(trace.failing) and any(call.is_like(each) for each in trace.passing)
+        ordinary = bool(trace.failing) and any(call.is_like(other) for other in trace.passing)
         others = f" and {plural(len(call.also), 'other test')}" if call.also else ""
         lines.append(f"call {call.number} in {call.test}{others}{_times(call)}{_from(call)}")
         lines += _briefly(call) if ordinary and index else _call(call, comparison, function)
