@@ -216,6 +216,7 @@ def modules_after(module: str, cwd: Path) -> dict[str, Any]:
         ("gumshoe.env", {"torch", "transformers", "datasets", "ray", "pandas", "docker", "openai", "gymnasium"}),
         ("gumshoe.collect", {"torch", "transformers", "datasets", "ray", "pandas"}),
         ("gumshoe.eval", {"torch", "transformers", "trl", "ray"}),
+        ("gumshoe.eval.view.library", {"torch", "docker", "gymnasium"}),
         ("gumshoe.train", {"torch", "docker", "gymnasium"}),
     ],
 )

@@ -199,6 +199,18 @@ def test_a_server_in_the_sandbox_works_on_the_workspace_and_nothing_else(open_en
 
 
 @pytest.mark.needs("bubblewrap")
+def test_a_server_that_was_called_is_new_after_a_snapshot(open_env: Open):
+    bench = Bench(reset(open_env(IN_SANDBOX)))
+    before = bench.env.snapshot()
+    assert bench.env.is_whole(before)
+    bench.call("count", words=["a"])
+    assert not bench.env.is_whole(bench.env.snapshot())
+    bench.env.restore(before)
+    assert bench.env.is_whole(bench.env.snapshot())
+    assert bench.call("count", words=["a"]).data == {"a": 1}
+
+
+@pytest.mark.needs("bubblewrap")
 @pytest.mark.parametrize("host", [False, True])
 def test_nothing_is_left_of_an_episode(open_env: Open, project: Path, host: bool):
     before = descendants(os.getpid())
