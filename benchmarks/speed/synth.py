@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
-from gumshoe.env.bugs.candidates import Candidate, bug_of, project_candidates
+from gumshoe.env.bugs.candidates import Candidate, project_candidates
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.projects import Project, find_projects, sources_of
 from gumshoe.env.bugs.verify import VerifierPool
@@ -122,7 +122,7 @@ def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) 
 
 def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
     """How many are bugs according to the verifier of `gumshoe synth`, including its sandbox and first test runs."""
-    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, list(map(bug_of, candidates))))
+    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
     pool.release(project.name)
     return verified
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
 
@@ -16,30 +16,42 @@ from gumshoe.env.bugs.operators.mutation import Mutation, Operator, ParsedFile, 
 from gumshoe.env.diff import split_lines
 
 __all__ = [
-    "Bug",
     "Candidate",
     "CodePosition",
-    "bug_of",
     "candidates",
     "changed_lines",
     "project_candidates",
     "take_turns",
 ]
 
+CodePosition = tuple[str, str]
+"""A file, and the qualified name of a function or class in it; empty at module level."""
+
 ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mutated file, not yet known to break anything."""
+    """One mutated file, not yet known to break anything.
+
+    Attributes:
+        path: the file.
+        operator: the kind of mistake.
+        symbol: qualified name of the function or class that holds the cause; empty at module level.
+        text: the mutated file's.
+        lines: the lines of the clean file that are changed, with those before them in the statements that they are in.
+    """
 
     path: str
     operator: str
     symbol: str
-    """Qualified name of the function or class that holds the cause; empty at module level."""
     text: str
     lines: tuple[int, ...]
-    """The lines of the clean file that are changed, with those before them in the statements that they belong to."""
+
+    @property
+    def position(self) -> CodePosition:
+        """Where the cause is."""
+        return self.path, self.symbol
 
     @property
     def digest(self) -> str:
@@ -166,42 +178,3 @@ def _statement_start(source: ParsedFile, line: int) -> int:
     """The first line of the smallest statement that spans `line`."""
     around = [span for span in source.statement_spans if line in span]
     return min(around, key=len).start if around else line
-
-
-CodePosition = tuple[str, str]
-"""A file, and the qualified name of a function or class in it; empty at module level."""
-
-
-@dataclass(frozen=True)
-class Bug:
-    """A variant of a project, not yet known to break anything.
-
-    Attributes:
-        operator: the kind of mistake.
-        files: the changed files, path to text.
-        lines: of each clean file, the lines that are changed, with the first lines of the statements around them.
-        places: where the causes are.
-        tags: what else a task should say about it.
-    """
-
-    operator: str
-    files: Mapping[str, str]
-    lines: Mapping[str, tuple[int, ...]]
-    places: tuple[CodePosition, ...]
-    tags: Mapping[str, str] = field(default_factory=dict[str, str])
-
-    @property
-    def digest(self) -> str:
-        """Eight hex digits that tell the bugs of a project apart."""
-        content = "\0".join(f"{path}\0{text}" for path, text in sorted(self.files.items()))
-        return hashlib.sha256(content.encode()).hexdigest()[:8]
-
-
-def bug_of(candidate: Candidate) -> Bug:
-    """The bug that one mutation makes."""
-    return Bug(
-        operator=candidate.operator,
-        files={candidate.path: candidate.text},
-        lines={candidate.path: candidate.lines},
-        places=((candidate.path, candidate.symbol),),
-    )

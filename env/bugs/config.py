@@ -22,12 +22,6 @@ class BugConfig(Config):
     """Which kinds of bugs are made, and how they are split."""
 
     operators: tuple[str, ...] = Field(default=(), description="kinds of mistakes; empty: all")
-    pairs: float = Field(
-        default=0.1,
-        ge=0,
-        lt=1,
-        description="share of bugs that are in two places, combined from two proven bugs in different functions",
-    )
     heldout_bugs: float = Field(
         default=0.2,
         ge=0,

@@ -9,18 +9,17 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from gumshoe.env.bugs.candidates import Bug, bug_of, project_candidates, take_turns
+from gumshoe.env.bugs.candidates import Candidate, project_candidates, take_turns
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.pairs import BugPair, pairs_of
 from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects, sources_of
-from gumshoe.env.bugs.tasks import assign_splits, heldout_names, joined, task_of, write_rows
+from gumshoe.env.bugs.tasks import assign_splits, heldout_names, task_of, write_rows
 from gumshoe.env.bugs.verify import CandidateVerdict, VerdictJournal, VerifierPool
 from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_taskset
 from gumshoe.env.verifier.proof import find_falsifiable
@@ -76,7 +75,7 @@ def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
     except ValueError as error:
         raise TaskError(f"project {project.name}: {error}") from None
-    return ProjectState(project, sources, map(bug_of, drawn), config)
+    return ProjectState(project, sources, drawn, config)
 
 
 def _fill(
@@ -91,27 +90,28 @@ def _fill(
         try:
             while running:
                 state, batch, future = running.popleft()
-                for bug, verdict in zip(batch, future.result(), strict=True):
-                    state.judge(bug, verdict)
+                for candidate, verdict in zip(batch, future.result(), strict=True):
+                    state.judge(candidate, verdict)
                 progress(state.project.name, state.counts.total(), len(state.kept))
         finally:
             for _, _, future in running:
                 future.cancel()
-        through = [state for state in pending if state.finish()]
-        for state in through:
-            pool.release(state.project.name)
-        pending = [state for state in pending if state not in through]
+        for state in pending:
+            if state.done:
+                pool.release(state.project.name)
+        pending = [state for state in pending if not state.done]
 
 
-def _split(candidates: list[Bug], parts: int) -> list[list[Bug]]:
+def _split(candidates: list[Candidate], parts: int) -> list[list[Candidate]]:
     """The candidates in their order, in at most so many batches of about the same length."""
     size = -(-len(candidates) // parts) or 1
     return [candidates[start : start + size] for start in range(0, len(candidates), size)]
 
 
-def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterable[tuple[Task, Oracle]]:
+def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterator[tuple[Task, Oracle]]:
+    splits = state.splits()
     for bug, verdict in state.kept:
-        split = "heldout_projects" if state.project.name in heldout else state.splits[bug.digest]
+        split = "heldout_projects" if state.project.name in heldout else splits[bug.digest]
         yield task_of(state.project, state.sources, bug, verdict, split, config.readonly)
 
 
@@ -137,38 +137,33 @@ FIRST_SHARE, ENOUGH_JUDGED, LEAST_SHARE = 0.8, 10, 0.2
 
 @dataclass(eq=False)
 class ProjectState:
-    """Draws single bugs first. When these are used up, it pairs some of the kept ones.
+    """Draws the candidates of a project, and keeps those that are bugs.
 
     Attributes:
-        candidates: the single bugs to try.
+        candidates: those that are not drawn yet.
         kept: the bugs to make tasks of, each with its verdict.
         counts: what became of the candidates.
-        splits: digest of each kept bug to its split.
     """
 
     project: Project
     sources: dict[str, str]
-    candidates: Iterator[Bug]
+    candidates: Iterator[Candidate]
     config: SynthConfig
-    kept: list[tuple[Bug, CandidateVerdict]] = field(default_factory=list)
+    kept: list[tuple[Candidate, CandidateVerdict]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    splits: dict[str, str] = field(default_factory=dict[str, str])
     _exhausted: bool = False
-    _pairs: dict[str, BugPair] | None = None
-    _seen: set[tuple[tuple[tuple[str, tuple[int, ...]], ...], frozenset[str]]] = field(default_factory=set)
+    _seen: set[tuple[str, tuple[int, ...], frozenset[str]]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._end = time.monotonic() + (self.config.project_s or math.inf)
-        self._wanted = self.config.per_project - _share(self.config, self.config.per_project)
-        most = self.config.candidates_per_project
-        self.candidates = islice(self.candidates, most - _share(self.config, most))
+        self.candidates = islice(self.candidates, self.config.candidates_per_project)
 
-    def draw(self, most: int) -> list[Bug]:
-        """The next candidates, as many as are probably needed; none means that this part is done."""
+    def draw(self, most: int) -> list[Candidate]:
+        """The next candidates, as many as are probably needed; none where there are no more, or no more time."""
         if self.counts and time.monotonic() >= self._end:
             self._exhausted = True
             return []
-        missing = self._wanted - len(self.kept)
+        missing = self.config.per_project - len(self.kept)
         judged = self.counts.total()
         share = max(len(self.kept) / judged, LEAST_SHARE) if judged >= ENOUGH_JUDGED else FIRST_SHARE
         batch = list(islice(self.candidates, min(most, math.ceil(missing / share) + SPARE)))
@@ -178,57 +173,32 @@ class ProjectState:
     @property
     def full(self) -> bool:
         """Whether the project has all the bugs that were asked for."""
-        return len(self.kept) >= self._wanted
+        return len(self.kept) >= self.config.per_project
 
-    def finish(self) -> bool:
-        """Whether the project is done. When the single bugs are, the pairs come next."""
-        if not self.full and not self._exhausted:
-            return False
-        if self._pairs is not None:
-            return True
-        self._pairs = {}
-        self.splits = self._split()
-        count = _share(self.config, self.config.per_project)
-        self._wanted = len(self.kept) + count
-        self.candidates = self._drawn_pairs(_share(self.config, self.config.candidates_per_project))
-        return count == 0
+    @property
+    def done(self) -> bool:
+        """Whether no more candidates are to be judged."""
+        return self.full or self._exhausted
 
-    def judge(self, bug: Bug, verdict: CandidateVerdict) -> None:
-        """Keeps the bug or counts why not. What comes after the last wanted one does not count."""
+    def judge(self, candidate: Candidate, verdict: CandidateVerdict) -> None:
+        """Keeps a bug, or counts why the candidate is none. What comes after the last wanted one does not count."""
         if not self.full:
-            self.counts[self._status(bug, verdict)] += 1
+            self.counts[self._status(candidate, verdict)] += 1
 
-    def _drawn_pairs(self, most: int) -> Iterator[Bug]:
-        assert self._pairs is not None
-        for pair in islice(pairs_of(list(self.kept), self.splits, self.sources, self.config.seed), most):
-            self._pairs[pair.both.digest] = pair
-            yield pair.both
-
-    def _status(self, bug: Bug, verdict: CandidateVerdict) -> str:
+    def _status(self, candidate: Candidate, verdict: CandidateVerdict) -> str:
         if not verdict.failures:
             return verdict.status
         if any(failure.type == "MemoryError" for failure in verdict.failures.values()):
             return "memory"
-        pair = (self._pairs or {}).get(bug.digest)
-        if pair is not None and not pair.needs_both(verdict):
-            return "half"
-        key = (tuple(sorted(bug.lines.items())), frozenset(verdict.failures))
+        key = (candidate.path, candidate.lines, frozenset(verdict.failures))
         if key in self._seen:
             return "duplicate"
         self._seen.add(key)
-        self.kept.append((bug, verdict))
-        if pair is not None:
-            self.splits[bug.digest] = self.splits[pair.halves[0].digest]
+        self.kept.append((candidate, verdict))
         return "kept"
 
-    def _split(self) -> dict[str, str]:
-        bugs: Iterable[Bug] = [bug for bug, _ in self.kept]
-        groups = {bug.digest: bug.digest for bug in bugs}
-        if self.config.heldout_by == "function":
-            groups = joined({bug.digest: [f"{path}:{symbol}" for path, symbol in bug.places] for bug in bugs})
+    def splits(self) -> dict[str, str]:
+        """Digest of each kept bug to its split, in a project for training."""
+        by_function = self.config.heldout_by == "function"
+        groups = {bug.digest: ":".join(bug.position) if by_function else bug.digest for bug, _ in self.kept}
         return assign_splits(groups, self.config.heldout_bugs, self.config.seed)
-
-
-def _share(config: SynthConfig, whole: int) -> int:
-    """How many of `whole` bugs are pairs."""
-    return round(config.pairs * whole)

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.bugs.candidates import Bug, CodePosition
+from gumshoe.env.bugs.candidates import Candidate, CodePosition
 from gumshoe.env.bugs.projects import Project
 from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest
 from gumshoe.env.diff import make_patch, reverse_patch
@@ -29,7 +29,6 @@ __all__ = [
     "families",
     "heldout_names",
     "heldout_packages",
-    "joined",
     "problem_statement",
     "task_of",
     "write_rows",
@@ -43,12 +42,12 @@ DIFFICULTIES = ("same_function", "other_function", "other_file")
 def task_of(
     project: Project,
     sources: Mapping[str, str],
-    bug: Bug,
+    bug: Candidate,
     verdict: CandidateVerdict,
     split: str,
     readonly: tuple[str, ...],
 ) -> tuple[Task, Oracle]:
-    """The task of a bug that the tests detect.
+    """The task of a candidate that the tests detect.
 
     Args:
         sources: the texts of the clean files, by path.
@@ -61,7 +60,7 @@ def task_of(
         problem_statement=problem_statement(failures),
         workspace=WorkspaceSpec(
             path=project.stored,
-            overlay=dict(bug.files),
+            overlay={bug.path: bug.text},
             environment=project.suite.environment,
         ),
         entrypoint=project.suite.task_entrypoint,
@@ -71,13 +70,12 @@ def task_of(
             "project": project.name,
             "operator": bug.operator,
             "split": split,
-            "difficulty": difficulty(bug.places, failures),
-            **bug.tags,
+            "difficulty": difficulty([bug.position], failures),
         },
     )
     oracle = Oracle(
         task_id=task.id,
-        gold_patch=make_patch({path: (text.encode(), sources[path].encode()) for path, text in bug.files.items()}),
+        gold_patch=make_patch({bug.path: (bug.text.encode(), sources[bug.path].encode())}),
         fail_to_pass=tuple(failures),
         pass_to_pass=verdict.passing,
     )
@@ -171,19 +169,6 @@ def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict
         if len(held) + len(bugs[function]) / 2 <= wanted:
             held.update(bugs[function])
     return {bug: "heldout_bugs" if bug in held else "train" for bug in functions}
-
-
-def joined(functions: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """For each bug one function that stands for all of its own, and for those of every bug that shares one with it.
-
-    Args:
-        functions: bug id to the functions that it is in.
-    """
-    group: dict[str, frozenset[str]] = {}
-    for names in functions.values():
-        whole = frozenset(names).union(*(group.get(name, ()) for name in names))
-        group.update(dict.fromkeys(whole, whole))
-    return {bug: min(group[next(iter(names))]) for bug, names in functions.items()}
 
 
 def _rng(purpose: str, seed: int) -> random.Random:

@@ -17,7 +17,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
-from gumshoe.env.bugs.candidates import Bug
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.config import SandboxConfig
@@ -111,7 +111,7 @@ class ProjectVerifier:
             self.verify([])
         return self._passing
 
-    def verify(self, candidates: Sequence[Bug]) -> list[CandidateVerdict]:
+    def verify(self, candidates: Sequence[Candidate]) -> list[CandidateVerdict]:
         """The verdicts on candidates for bugs of this project, in their order.
 
         Raises:
@@ -213,8 +213,10 @@ class ProjectVerifier:
             raise TaskError(f"project {self.name}: the verifier's results are not JSON: {error}") from None
 
 
-def _row(bug: Bug) -> dict[str, Any]:
-    return {"id": bug.digest, "files": dict(bug.files), "lines": dict(bug.lines)}
+def _row(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as `env/inside/bugs` takes it."""
+    path = candidate.path
+    return {"id": candidate.digest, "files": {path: candidate.text}, "lines": {path: candidate.lines}}
 
 
 def _failure(facts: Mapping[str, Any]) -> FailedTest:
@@ -243,13 +245,16 @@ class VerdictJournal:
         self._cache = JsonlCache(path)
 
     def verdicts(
-        self, project: str, batch: Sequence[Bug], judge: Callable[[Sequence[Bug]], Sequence[CandidateVerdict]]
+        self,
+        project: str,
+        batch: Sequence[Candidate],
+        judge: Callable[[Sequence[Candidate]], Sequence[CandidateVerdict]],
     ) -> list[CandidateVerdict]:
         """The verdicts on `batch`, in its order; `judge` is asked for those that are not known."""
-        keys = [f"{project}:{bug.digest}" for bug in batch]
-        new = [(key, bug) for key, bug in zip(keys, batch, strict=True) if self._cache.get(key) is None]
+        keys = [f"{project}:{candidate.digest}" for candidate in batch]
+        new = [(key, one) for key, one in zip(keys, batch, strict=True) if self._cache.get(key) is None]
         if new:
-            for (key, _), verdict in zip(new, judge([bug for _, bug in new]), strict=True):
+            for (key, _), verdict in zip(new, judge([candidate for _, candidate in new]), strict=True):
                 self._cache.keep(key, asdict(verdict))
         return [_VERDICTS.validate_python(self._cache.get(key)) for key in keys]
 
@@ -281,7 +286,7 @@ class VerifierPool:
         # Other threads may use the sandboxes of other environments.
         close_pools(self._environments)
 
-    def verify(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
+    def verify(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
         if self._journal is None:
             return self._judge(project, batch)
@@ -294,7 +299,7 @@ class VerifierPool:
         for verifier in verifiers:
             verifier.close()
 
-    def _judge(self, project: Project, batch: Sequence[Bug]) -> list[CandidateVerdict]:
+    def _judge(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
         verifier = self._take(project)
         try:
             verdicts = verifier.verify(batch)

@@ -138,7 +138,6 @@ REASONS = {
     "survived": "survived (no test failed)",
     "uncovered": "no test runs the line",
     "duplicate": "fails like another on the same line",
-    "half": "repairing one of two places is enough",
     "all_fail": "every test fails",
     "collection": "the tests cannot be loaded",
     "timeout": "ran too long",

@@ -287,7 +287,6 @@ def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -
         candidates_per_project=config.candidates_per_package,
         project_s=config.bugs_s,
         operators=config.operators,
-        pairs=config.pairs,
         exclude=(*config.exclude, *files),
         readonly=(*files, "tests/", "conftest.py"),
         heldout_projects=0.0,

@@ -1,4 +1,4 @@
-"""Candidates: what they tell of a change; which proven bugs are paired, which are held out, and what a task says."""
+"""Candidates: what they tell of a change; which proven bugs are held out, and what a task says."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.bugs.candidates import Bug, candidates, project_candidates
-from gumshoe.env.bugs.pairs import BugPair, pairs_of
+from gumshoe.env.bugs.candidates import candidates, project_candidates
 from gumshoe.env.bugs.tasks import (
     assign_splits,
     difficulty,
     families,
     heldout_names,
     heldout_packages,
-    joined,
     problem_statement,
 )
-from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest
+from gumshoe.env.bugs.verify import FailedTest
 
-CLEAN = "def f():\n    return 1\ndef g():\n    return 2\n"
-FAILURE = FailedTest("AssertionError", "assert 0", ())
 FUNCTIONS = st.dictionaries(st.text("abc123", min_size=1), st.sampled_from(["f", "g", "h", "k"]), max_size=30)
 SHARES = st.floats(0, 0.99)
 
@@ -66,48 +62,6 @@ def test_line_ends_and_indentation_are_kept() -> None:
         assert "    " not in candidate.text
 
 
-def proven(symbol: str, old: str, *failing: str, path: str = "a.py") -> tuple[Bug, CandidateVerdict]:
-    lines = (CLEAN[: CLEAN.index(old)].count("\n") + 1,)
-    bug = Bug("x", {path: CLEAN.replace(old, "return 0")}, {path: lines}, ((path, symbol),))
-    return bug, CandidateVerdict("killed", (), dict.fromkeys(failing, FAILURE))
-
-
-def paired(*found: tuple[Bug, CandidateVerdict], splits: dict[str, str] | None = None) -> list[BugPair]:
-    same = {bug.digest: "train" for bug, _ in found}
-    return list(pairs_of(found, {**same, **(splits or {})}, {"a.py": CLEAN, "b.py": CLEAN}, seed=0))
-
-
-def test_the_variant_has_both_changes() -> None:
-    (pair,) = paired(proven("f", "return 1", "t1"), proven("g", "return 2", "t2"))
-    assert pair.both.files == {"a.py": CLEAN.replace("return 1", "return 0").replace("return 2", "return 0")}
-    assert pair.both.lines == {"a.py": (2, 4)}
-    assert set(pair.both.places) == {("a.py", "f"), ("a.py", "g")}
-    (pair,) = paired(proven("f", "return 1", "t1"), proven("f", "return 1", "t1", path="b.py"))
-    assert pair.both.files.keys() == {"a.py", "b.py"}
-
-
-def test_a_function_is_not_paired_with_itself_nor_with_its_class_nor_with_the_module() -> None:
-    for one, other in (("f", "f"), ("A", "A.f"), ("f", ""), ("", "")):
-        assert paired(proven(one, "return 1", "t"), proven(other, "return 2", "t")) == []
-
-
-def test_bugs_of_two_splits_are_not_paired() -> None:
-    first, second = proven("f", "return 1", "t"), proven("g", "return 2", "t")
-    assert paired(first, second, splits={second[0].digest: "heldout_bugs"}) == []
-
-
-def test_bugs_that_fail_a_test_in_common_are_paired_first() -> None:
-    far, near = proven("f", "return 1", "t1", path="b.py"), proven("g", "return 2", "t2", "t3")
-    (pair,) = paired(far, near, proven("f", "return 1", "t3"))
-    assert set(pair.both.places) == {("a.py", "f"), ("a.py", "g")}
-
-
-def test_a_half_whose_tests_the_task_does_not_name_is_noticed() -> None:
-    (pair,) = paired(proven("f", "return 1", "t1"), proven("g", "return 2", "t2"))
-    assert pair.needs_both(CandidateVerdict("killed", ("t2",), {"t1": FAILURE}))
-    assert not pair.needs_both(CandidateVerdict("killed", ("t3",), {"t1": FAILURE}))
-
-
 @given(FUNCTIONS, SHARES, st.integers())
 def test_a_function_is_on_one_side_only(functions: dict[str, str], share: float, seed: int) -> None:
     splits = assign_splits(functions, share, seed)
@@ -127,16 +81,6 @@ def test_the_share_is_met_where_functions_are_small() -> None:
     assert set(assign_splits(functions, 0.0, 3).values()) == {"train"}
 
 
-@given(st.dictionaries(st.integers().map(str), st.sets(st.sampled_from("abcdefgh"), min_size=1, max_size=3)))
-def test_bugs_that_share_a_function_are_joined(functions: dict[str, set[str]]) -> None:
-    groups = joined(functions)
-    assert groups.keys() == functions.keys()
-    for bug, names in functions.items():
-        for other, others in functions.items():
-            assert groups[bug] == groups[other] or not names & others
-    assert joined({"1": {"a", "b"}, "2": {"c"}, "3": {"b", "d"}}) == {"1": "a", "2": "c", "3": "a"}
-
-
 @given(st.sets(st.text("abc", min_size=1), max_size=9), SHARES, st.integers())
 def test_some_projects_are_held_out_and_some_are_not(projects: set[str], share: float, seed: int) -> None:
     held = heldout_names(sorted(projects), share, seed)
@@ -153,12 +97,12 @@ def failed_test(*frames: tuple[str, int, str], message: str = "AssertionError: a
 
 
 def test_difficulty_is_the_distance_of_the_nearest_failed_test() -> None:
-    cause = Bug("x", {"a.py": ""}, {"a.py": (1,)}, (("a.py", "A.f"),))
+    cause = [("a.py", "A.f")]
     here, near, far = ("a.py", 3, "f"), ("a.py", 9, "g"), ("tests/test_a.py", 5, "test_f")
-    assert difficulty(cause.places, {"t": failed_test(far, here)}) == "same_function"
-    assert difficulty(cause.places, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
-    assert difficulty(cause.places, {"t": failed_test(here, far)}) == "other_file"
-    assert difficulty(cause.places, {"t": failed_test()}) == "other_file"
+    assert difficulty(cause, {"t": failed_test(far, here)}) == "same_function"
+    assert difficulty(cause, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
+    assert difficulty(cause, {"t": failed_test(here, far)}) == "other_file"
+    assert difficulty(cause, {"t": failed_test()}) == "other_file"
     assert difficulty((), {"t": failed_test(here)}) == "other_file"
 
 

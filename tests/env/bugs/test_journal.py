@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumshoe.env.bugs.candidates import Bug
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.make import make_bugs
 from gumshoe.env.bugs.verify import CandidateVerdict, FailedTest, VerdictJournal
@@ -20,7 +20,7 @@ from support.sandboxes.sandbox_backends import WARM
 pytestmark = pytest.mark.needs("bubblewrap")
 
 CONFIG = SynthConfig(
-    projects=("casebook:rolling_stats",), per_project=4, batch=2, workers=1, pairs=0, timeout_s=60, sandbox=WARM
+    projects=("casebook:rolling_stats",), per_project=4, batch=2, workers=1, timeout_s=60, sandbox=WARM
 )
 NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
 
@@ -29,8 +29,8 @@ failures = st.builds(FailedTest, texts, texts, st.lists(st.tuples(texts, st.inte
 verdicts = st.builds(CandidateVerdict, texts, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures))
 
 
-def bug(text: str) -> Bug:
-    return Bug("swap", {"a.py": text}, {"a.py": (1,)}, (("a.py", "f"),))
+def bug(text: str) -> Candidate:
+    return Candidate("a.py", "swap", "f", text, (1,))
 
 
 class Stopped(Exception):

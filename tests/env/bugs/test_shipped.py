@@ -52,7 +52,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A set made of the project, which is gone since."""
     root = tmp_path_factory.mktemp("made")
     write_files(root / "shop-2.5", FILES)
-    options = ["-p", "sandbox.kind=bubblewrap", "-p", "pairs=0", "--per-project", "4", "--workers", "1"]
+    options = ["-p", "sandbox.kind=bubblewrap", "--per-project", "4", "--workers", "1"]
     assert main(["synth", "--projects", str(root / "shop-2.5"), "--out", str(root / "set"), *options]) == 0
     shutil.rmtree(root / "shop-2.5")
     return root / "set"

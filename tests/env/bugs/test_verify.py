@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.candidates import Bug
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.bugs.verify import CandidateVerdict, ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
@@ -90,10 +90,10 @@ def verifier(project: Path) -> Iterator[ProjectVerifier]:
         yield made
 
 
-def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEAN) -> Bug:
+def variant(old: str, new: str, *, path: str = "calc/core.py", clean: str = CLEAN) -> Candidate:
     assert clean.count(old) == 1
     line = clean[: clean.index(old)].count("\n") + 1
-    return Bug("x", {path: clean.replace(old, new)}, {path: (line,)}, ((path, "f"),))
+    return Candidate(path, "x", "f", clean.replace(old, new), (line,))
 
 
 STATUSES = {
@@ -199,7 +199,7 @@ def test_a_project_that_imports_gumshoe_gets_its_own(tmp_path: Path) -> None:
     )
     text = "def one():\n    return 2\n"
     with opened(tmp_path) as verifier:
-        (answer,) = verifier.verify([Bug("x", {"gumshoe.py": text}, {"gumshoe.py": (2,)}, (("gumshoe.py", "one"),))])
+        (answer,) = verifier.verify([Candidate("gumshoe.py", "x", "one", text, (2,))])
     assert answer.status == "killed"
 
 

@@ -82,7 +82,7 @@ def test_built():
 def test_installed():
     assert iniconfig.__file__.startswith("/environment")
 """
-OPTIONS = ["-p", "per_package=2", "-p", "difficulty=false", "-p", "pairs=0", "-p", "baseline.runs=2"]
+OPTIONS = ["-p", "per_package=2", "-p", "difficulty=false", "-p", "baseline.runs=2"]
 
 
 @pytest.fixture(scope="module")

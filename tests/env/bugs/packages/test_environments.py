@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env import SandboxConfig
-from gumshoe.env.bugs.candidates import bug_of, candidates
+from gumshoe.env.bugs.candidates import candidates
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.packages.lock import Lock
@@ -155,7 +155,7 @@ def test_bugs_are_judged_by_an_older_pytest(package: Package) -> None:
     suite = Suite(package.lock.name)
     verifier = ProjectVerifier("shop", package.root / "project", BUBBLEWRAP, suite=suite)
     try:
-        verdicts = verifier.verify([bug_of(one) for one in candidates(CODE, 0, path=package.code)])
+        verdicts = verifier.verify(list(candidates(CODE, 0, path=package.code)))
     finally:
         verifier.close()
     statuses = {verdict.status for verdict in verdicts}

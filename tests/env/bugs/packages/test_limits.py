@@ -75,7 +75,7 @@ def test_a_package_goes_on_from_what_was_judged_and_one_whose_tests_take_long_ge
     assert second.startswith(first)
     assert len(set(second.splitlines())) == second.count(b"\n") >= whole.candidates
 
-    (few,) = harvest(config.model_copy(update={"per_package": 12, "verify_s": 0.001, "pairs": 0.0}))
+    (few,) = harvest(config.model_copy(update={"per_package": 12, "verify_s": 0.001}))
     assert (few.wanted, few.verified, few.done) == (10, 10, True)
     assert judged() == second
 

@@ -94,7 +94,7 @@ def under_unittest(project: Path, config: HarvestConfig) -> Suite:
 
 
 def bugs_of(project: Path, suite: Suite, exclude: tuple[str, ...]) -> list[tuple[Task, Oracle]]:
-    config = SynthConfig(projects=(str(project),), per_project=2, exclude=exclude, pairs=0.0, sandbox=WARM)
+    config = SynthConfig(projects=(str(project),), per_project=2, exclude=exclude, sandbox=WARM)
     made = make_bugs(config, projects=[Project("shop", project, str(project), suite)])
     return made.tasks
 
