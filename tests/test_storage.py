@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
+from gumshoe.cache import FolderCache
 from gumshoe.cli import main
-from gumshoe.env.bugs.packages.stages import StageCache
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.storage import (
     append_line,
@@ -189,7 +189,7 @@ with take_lock(Path(sys.argv[1])):
 MAKES = """
 import sys, time
 from pathlib import Path
-from gumshoe.env.bugs.packages.stages import StageCache
+from gumshoe.cache import FolderCache
 
 def make(folder):
     with (folder / "made").open("a") as file:
@@ -197,7 +197,7 @@ def make(folder):
     time.sleep(0.5)
     return {"made": (folder / "made").read_text()}
 
-print(StageCache("get", dict[str, str]).get("key", make)["made"])
+print(FolderCache(Path(sys.argv[1]), dict[str, str]).find("key", make)["made"])
 """
 
 
@@ -229,11 +229,11 @@ def test_threads_wait_for_their_turn(tmp_path: Path) -> None:
         assert all(threads.map(work, range(200)))
 
 
-def test_two_processes_that_need_the_same_stage_make_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path))
-    both = [subprocess.Popen([sys.executable, "-c", MAKES], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+def test_two_processes_that_need_the_same_result_make_it_once(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", MAKES, str(tmp_path)]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     assert [process.communicate()[0] for process in both] == ["x\n", "x\n"]
-    assert StageCache("get", dict[str, str]).get("key", lambda folder: {"made": ""}) == {"made": "x"}
+    assert FolderCache(tmp_path, dict[str, str]).find("key", lambda folder: {"made": ""}) == {"made": "x"}
 
 
 def test_two_harvests_do_not_share_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

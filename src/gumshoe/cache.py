@@ -1,4 +1,4 @@
-"""Results that are computed once and kept by key in a JSON-lines file."""
+"""Results that are computed once and kept by key: in a JSON-lines file, or with files of their own in a folder."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
 
 from gumshoe.errors import DatasetError
-from gumshoe.storage import append_line, open_append, read_jsonl, repair_tail
+from gumshoe.storage import append_line, in_turn, open_append, read_jsonl, repair_tail, write_atomic
 
-__all__ = ["JsonlCache", "digest"]
+__all__ = ["FolderCache", "JsonlCache", "digest"]
+
+ResultT = TypeVar("ResultT")
 
 
 class JsonlCache:
@@ -69,3 +73,38 @@ def _read(path: Path) -> dict[str, Mapping[str, Any]]:
     except DatasetError as error:
         raise DatasetError(f"{error}: remove the file; it will be created again") from None
     return known
+
+
+class FolderCache(Generic[ResultT]):
+    """Results of a type that pydantic can write as JSON, each in a folder of its own for its files.
+
+    Args:
+        folder: holds these folders, named by the keys.
+        kind: the type of the results.
+    """
+
+    def __init__(self, folder: Path, kind: type[ResultT]) -> None:
+        self.folder = folder
+        self._results = TypeAdapter(kind)
+
+    def find(
+        self, key: str, make: Callable[[Path], ResultT], valid: Callable[[ResultT], bool] = lambda known: True
+    ) -> ResultT:
+        """The result of a key, made with `make(folder for its files)` and kept if there is none that is `valid`.
+
+        One at a time: another thread or process that needs the same waits for this one's result.
+        """
+        folder = self.folder / key
+        folder.mkdir(parents=True, exist_ok=True)
+        with in_turn(folder):
+            known = self._read(folder / "result.json")
+            if known is None or not valid(known):
+                known = make(folder)
+                write_atomic(folder / "result.json", self._results.dump_json(known, indent=1))
+            return known
+
+    def _read(self, record: Path) -> ResultT | None:
+        try:
+            return self._results.validate_json(record.read_bytes())
+        except (OSError, ValueError):
+            return None

@@ -1,1 +1,41 @@
-"""From the name of a package to verified tasks: get, environment, baseline, bugs, history, check, difficulty."""
+"""`gumshoe harvest`: from the names of packages to verified tasks.
+
+    harvest.py         many packages at a time, each with a set of its own, and the set that combines them
+     └ package.py      one package through its stages, and the report of what became of it
+        │ get             sources.py        a folder, repository, sdist or requirement as a folder of sources
+        │ environment     environment.py    installs the package with what its tests need, until they can be collected
+        │                  ├ requirements.py    what they need
+        │                  ├ lock.py            what an environment is made from; the Pythons of this machine
+        │                  └ build_sandbox.py   the one sandbox with network
+        │ baseline        baseline.py       which tests count
+        │ bugs            bugs.py           bugs that are made, by ../make.py
+        │ history         history.py        bugs that people repaired
+        │                  └ fixes.py           commits as git has them
+        │ check           ../check.py       proves each task from the files of the set alone
+        └ difficulty      ../check.py       how hard each bug is to find
+
+What a stage has found is kept on this machine, by the hash of what went into it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gumshoe.cache import digest
+from gumshoe.storage import cache_folder
+
+__all__ = ["stage_folder", "stage_key"]
+
+# Changed whenever a stage gives a different result for the same input.
+VERSION = 7
+
+
+def stage_key(*parts: Any) -> str:
+    """A name for what goes into a stage."""
+    return digest(VERSION, *parts)
+
+
+def stage_folder(stage: str) -> Path:
+    """Where the results of a stage are kept."""
+    return cache_folder() / "harvest" / stage

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.build_sandbox import UV, BuildResult, BuildSandbox
 from gumshoe.env.bugs.packages.lock import (
     INSTALL,
     PYTHON,
@@ -38,7 +39,6 @@ from gumshoe.env.bugs.packages.requirements import (
     reason_of,
     test_requirements,
 )
-from gumshoe.env.bugs.packages.sandbox import UV, BuildResult, BuildSandbox
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
 from gumshoe.env.environments import INSIDE
 from gumshoe.errors import TaskError

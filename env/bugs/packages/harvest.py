@@ -11,9 +11,8 @@ from typing import Any
 from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.lock import Lock, install_lock
-from gumshoe.env.bugs.packages.package import harvest_package
+from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_progress, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
-from gumshoe.env.bugs.packages.stages import PackageReport, read_progress, read_report
 from gumshoe.env.bugs.tasks import heldout_packages, write_rows
 from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools

@@ -1,246 +1,305 @@
-"""Bugs that people made: what a repository was like before each commit that repaired code and tested the repair.
+"""The history stage: the fixes in a repository's history that its own tests notice, each in its own tree.
 
-A commit that changes code and tests alike is a candidate. Its bug is the parent's tree with the commit's tests in it,
-and the rest of the commit is the gold patch: whether these tests fail there and pass with the patch, is found out by
-running them (see `commits.py`).
+The tests that a commit changed run twice: on the parent's tree, and with the commit's code in it. Those that fail
+first and pass then make a task. One environment serves all commits whose tests pass in it; where they do not, another
+one is built as of the commit's date. What was found out about a commit is kept, so that a harvest can go on after a
+stop.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import pathspec
+from pydantic import TypeAdapter
 
-from gumshoe.env.bugs.candidates import CodePosition
-from gumshoe.env.bugs.packages.sources import unpack
-from gumshoe.env.diff import GitBlob, gold_lines, make_patch, parse_patch
-from gumshoe.env.git import run_git
-from gumshoe.env.inside.programs.project import holds_tests
+from gumshoe.cache import FolderCache, JsonlCache
+from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.packages import stage_folder, stage_key
+from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
+from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
+from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
+from gumshoe.env.bugs.tasks import difficulty, problem_statement
+from gumshoe.env.bugs.verify import FailedTest
+from gumshoe.env.environments import is_installed
+from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import TaskError
-from gumshoe.tools.code.functions import MODULE, enclosing, spans
+from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
-__all__ = ["HISTORY", "Fix", "FixFiles", "find_fixes", "read_files", "report_of", "write_tree"]
+__all__ = ["HistoryHarvest", "harvest_history"]
 
 HISTORY = "history"
-# A commit that changes more lines of code is a feature or a clean-up.
-MAX_CHANGED_LINES = 200
-COMMIT, FIELD, FACTS = "\x01", "\x02", "\x03"
-# What git's messages say besides what was wrong.
-TRAILER = re.compile(
-    r"^(?:[A-Z][\w-]+-by:|Merge |Change-Id:|(?:[Ff]ix(?:es)?|[Cc]loses?|[Rr]ef\w*)\b[:\s]*\S*#?\d+\.?$)"
-)
-REFERENCE = re.compile(r"\s*(?:\((?:#|GH-?|gh-?|PR )\d+\)|(?:#|GH-|gh-)\d+)")
-WORD = re.compile(r"\w{3,}")
-MESSAGE_LINES = 6
-DATA_ENDINGS = (".json", ".tab", ".csv", ".pyi", ".cfg", ".ini", ".toml", ".xml", ".html", ".jinja", ".lark", ".tmpl")
+# What the tests that fail before and after a fix may be, so that they can be left out one by one.
+MOST_KNOWN_FAILURES = 30
+# After so many environments in a row that could not be built, or in which the commit's tests do not pass, none is built
+# any more. Older commits are still tried in the current environment.
+MOST_FAILED_BUILDS = 4
+# After such an environment, so many commits whose tests do not pass in the current environment go without one of their
+# own; one is built for the next.
+COMMITS_BETWEEN_BUILDS = 8
 
 
 @dataclass(frozen=True)
-class Fix:
-    """A commit compared with its first parent: for a merge, everything that it brought in.
+class JudgedCommit:
+    """What became of a candidate.
 
     Attributes:
-        date: when it was committed, as YYYY-MM-DD.
-        code: the changed Python files that are not tests, and data beside them.
-        tests: the changed files of tests.
+        status: `verified`, or why it is no bug of the set.
+        arguments: pytest's, after the files of tests.
+        passing: tests that pass before and after the fix.
+        seconds: what the tests take.
     """
 
-    commit: str
-    parent: str
-    date: str
-    message: str
-    code: tuple[str, ...]
-    tests: tuple[str, ...]
-
-    @property
-    def test_modules(self) -> tuple[str, ...]:
-        """The changed files that pytest may collect."""
-        return tuple(
-            path
-            for path in self.tests
-            if path.endswith(".py") and path.rpartition("/")[2] not in ("conftest.py", "__init__.py")
-        )
+    status: str
+    built: Built | None = None
+    arguments: tuple[str, ...] = ()
+    failures: Mapping[str, FailedTest] | None = None
+    passing: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
-def find_fixes(repository: Path, count: int, exclude: Sequence[str]) -> tuple[list[Fix], Counter[str]]:
-    """The candidates among the latest commits of the main line, newest first, and why the others are none.
-
-    Args:
-        repository: a bare clone.
-        count: how many commits are looked at.
-        exclude: gitignore patterns of files that are not the project's code.
-
-    Raises TaskError: git fails.
-    """
-    spec = pathspec.GitIgnoreSpec.from_lines(exclude)
-    fixes: list[Fix] = []
-    others: Counter[str] = Counter()
-    for names, message, rows in _commits(repository, count):
-        commit, date, *parents = names.split()
-        python = {path: lines for path, lines in rows.items() if path.endswith(".py")}
-        tests = tuple(path for path in rows if holds_tests(path))
-        code = {path: lines for path, lines in python.items() if path not in tests and not spec.match_file(path)}
-        if not parents:
-            others["first commit"] += 1
-        elif not code:
-            others["no code"] += 1
-        elif not any(path.endswith(".py") for path in tests):
-            others["no tests"] += 1
-        elif sum(code.values()) > MAX_CHANGED_LINES:
-            others[f"over {MAX_CHANGED_LINES} lines"] += 1
-        else:
-            data = (path for path in rows if path not in tests and _is_data(path, code))
-            fixes.append(Fix(commit, parents[0], date, message, (*code, *data), tests))
-    return fixes, others
-
-
-def _commits(repository: Path, count: int) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Name, date and parents of each commit, its message, and how many lines it changes in which file."""
-    options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
-    form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
-    log = run_git(
-        "--git-dir",
-        str(repository),
-        "-c",
-        "core.quotePath=false",
-        "log",
-        *options,
-        form,
-        f"--max-count={count}",
-        "HEAD",
-    )
-    for part in log.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
-        names, _, rest = part.partition(FIELD)
-        message, _, changes = rest.partition(FACTS)
-        rows = [line.split("\t", 2) for line in changes.splitlines() if line.count("\t") >= 2]
-        yield names, message, {path: _number(added) + _number(gone) for added, gone, path in rows}
-
-
-def _number(count: str) -> int:
-    """A count of numstat, which has a dash for a binary file."""
-    return int(count) if count.isdigit() else 0
-
-
-def _is_data(path: str, code: Collection[str]) -> bool:
-    """Whether a file is data of the packages whose code is changed."""
-    folders = {name.partition("/")[0] for name in code if "/" in name}
-    return path.endswith(DATA_ENDINGS) and path.partition("/")[0] in folders
+_JUDGED = TypeAdapter(JudgedCommit)
 
 
 @dataclass(frozen=True)
-class FixFiles:
-    """What a fix changes in the code, by path: what is there before and after it; None where there is no file."""
+class HistoryHarvest:
+    """The tasks of a repository's history, the environments that they need, and what became of its commits."""
 
-    changes: Mapping[str, tuple[GitBlob | None, GitBlob | None]]
-
-    @cached_property
-    def gold_patch(self) -> str:
-        """The fix."""
-        return make_patch(self.changes)
-
-    @property
-    def overlay(self) -> dict[str, str | None]:
-        """What repairs the tree. Raises TaskError for a file that is not UTF-8."""
-        try:
-            return {path: None if new is None else new.decode() for path, (_, new) in self.changes.items()}
-        except UnicodeDecodeError as error:
-            raise TaskError(f"a changed file is not UTF-8: {error}") from None
-
-    @cached_property
-    def places(self) -> tuple[CodePosition, ...]:
-        """The functions that are changed; of a file without one, the module."""
-        found: list[CodePosition] = []
-        for path, lines in gold_lines(self.gold_patch).items():
-            old = self.changes[path][0]
-            known = spans((old or b"").decode("utf-8", "replace")) or ()
-            names = dict.fromkeys(enclosing(known, line) for line in sorted(lines))
-            found += [(path, name) for name in names if name != MODULE] or [(path, "")]
-        return tuple(found)
-
-    @property
-    def tags(self) -> dict[str, str]:
-        """What kind of change it is: how many files and functions it touches, and whether it only adds lines."""
-        functions = [place for place in self.places if place[1]]
-        signs = {sign for sign, _ in self._lines()}
-        kind = "changes" if len(signs) == 2 else "adds" if "+" in signs else "removes"
-        return {"files": str(len(self.changes)), "functions": str(len(functions)), "change": kind}
-
-    @property
-    def giveaways(self) -> set[str]:
-        """Names that tell the place: those of changed functions and files, and of identifiers in the changed lines and
-        of other functions in the changed files.
-        """
-        names = {part for _, symbol in self.places for part in symbol.split(".")}
-        names |= {path.rpartition("/")[2].partition(".")[0] for path in self.changes}
-        texts = ((old or b"").decode("utf-8", "replace") for old, _ in self.changes.values())
-        defined = {part for text in texts for span in spans(text) or () for part in span.name.split(".")}
-        words = {word for _, line in self._lines() for word in WORD.findall(line)}
-        return names | {word for word in words | defined if _is_identifier(word)}
-
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        """The added and removed lines, each with its sign."""
-        for file in parse_patch(self.gold_patch):
-            yield from ((line.line_type, line.value) for hunk in file.hunks for line in hunk if not line.is_context)
+    tasks: list[tuple[Task, Oracle]]
+    environments: list[Built]
+    commits: dict[str, int]
 
 
-def _is_identifier(word: str) -> bool:
-    """Whether a word is one that only code has: with an underscore inside, or with capitals after its first letter."""
-    return "_" in word.strip("_") or word not in (word.lower(), word.capitalize())
+def harvest_history(
+    name: str,
+    repository: Path,
+    first: Built,
+    config: HarvestConfig,
+    folder: Path,
+    say: Callable[[str], None],
+) -> HistoryHarvest:
+    """Finds the fixes among the latest `config.history` commits and writes the tree of each bug to `folder`.
 
+    Args:
+        name: of the repository.
+        repository: a bare clone.
+        first: the environment of its newest commit.
+        folder: the folder of the task set.
 
-def read_files(repository: Path, fix: Fix) -> FixFiles:
-    """The code before and after a fix. Raises TaskError: git fails."""
-    before, after = (_blobs(repository, commit, fix.code) for commit in (fix.parent, fix.commit))
-    return FixFiles({path: (before.get(path), after.get(path)) for path in fix.code})
-
-
-def _blobs(repository: Path, commit: str, paths: Iterable[str]) -> dict[str, GitBlob]:
-    """The files of a commit among `paths`."""
-    listed = run_git("--git-dir", str(repository), "ls-tree", "-z", "--full-tree", commit, "--", *paths)
-    found: dict[str, GitBlob] = {}
-    for entry in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        facts, _, path = entry.partition("\t")
-        mode, kind, name = facts.split()
-        if kind == "blob":
-            found[path] = GitBlob(run_git("--git-dir", str(repository), "cat-file", "blob", name), mode)
-    return found
-
-
-def write_tree(repository: Path, fix: Fix, folder: Path) -> Path:
-    """Writes the tree that has the bug into a new folder: the parent's, with the tests of the fix.
-
-    Nothing of git is in it. Raises TaskError: git fails, or the tree is too large.
+    Raises:
+        TaskError: git fails.
+        SandboxError: a sandbox broke.
     """
-    # Tests are often left out of archives, and versions written into them.
-    attributes = repository / "info/attributes"
-    attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("* -export-ignore -export-subst\n")
-    shutil.rmtree(folder, ignore_errors=True)
-    archive = folder.with_name(f"{folder.name}.tar")
-    run_git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=tree/", "-o", str(archive), fix.parent)
-    tree = unpack(archive, folder)
-    archive.unlink()
-    tests = _blobs(repository, fix.commit, fix.tests)
-    for path in fix.tests:
-        target = tree / path
-        if path in tests and tests[path].mode != "120000" and not target.is_symlink():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(tests[path])
-        elif path not in tests:
-            target.unlink(missing_ok=True)
-    return tree
+    fixes, others = find_fixes(repository, config.history, config.exclude)
+    judge = CommitJudge(name, repository, Environments(name, first, config, say), config)
+    journal = JsonlCache(stage_folder("commits") / f"{name}.jsonl")
+    state = stage_key(first.lock.name, config.build.model_dump(), config.exclude, config.sandbox.kind)
+    tasks: list[tuple[Task, Oracle]] = []
+    environments: dict[str, Built] = {}
+    with closing(judge):
+        for number, fix in enumerate(fixes, 1):
+            say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
+            facts = journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix))
+            judged = _JUDGED.validate_python(facts)
+            judge.environments.remember(judged)
+            others[judged.status] += 1
+            if judged.built is not None and judged.failures:
+                environments[judged.built.lock.name] = judged.built
+                tasks.append(_task(name, fix, judged, repository, folder))
+    return HistoryHarvest(tasks, list(environments.values()), dict(others))
 
 
-def report_of(message: str, giveaways: Set[str]) -> str:
-    """What a commit's message says of the symptom: its lines without those that name what gives the place away."""
-    lines = (REFERENCE.sub("", line).rstrip() for line in message.splitlines() if not TRAILER.match(line))
-    kept = [line for line in lines if giveaways.isdisjoint(re.findall(r"\w+", line))]
-    while kept and not kept[0].strip():
-        del kept[0]
-    return "\n".join(kept[:MESSAGE_LINES]).strip()
+class Environments:
+    """The environments of a repository's commits, newest first."""
+
+    def __init__(self, name: str, first: Built, config: HarvestConfig, say: Callable[[str], None]) -> None:
+        self._name = name
+        self._config = config
+        self._say = say
+        self._failed = 0
+        self._since_failed = COMMITS_BETWEEN_BUILDS
+        self.current = first
+
+    def remember(self, judged: JudgedCommit) -> None:
+        """Goes on with the environment of a commit that was judged earlier."""
+        if judged.built is not None:
+            self.current = judged.built
+
+    def build(self, fix: Fix, source: Path) -> Built | None:
+        """A new environment as of the date of a fix, for the tree in `source`. None if it cannot be built, or is not
+        tried since those before it were of no use (`MOST_FAILED_BUILDS`, `COMMITS_BETWEEN_BUILDS`).
+        """
+        self._since_failed += 1
+        if self._failed >= MOST_FAILED_BUILDS or (self._failed and self._since_failed <= COMMITS_BETWEEN_BUILDS):
+            return None
+        key = stage_key(self._name, fix.commit, self._config.build.model_dump())
+        build = self._config.build.model_copy(update={"as_of": fix.date})
+        cache = FolderCache(stage_folder("environment"), Built)
+
+        def make(folder: Path) -> Built:
+            self._say(f"building an environment as of {fix.date}")
+            return build_environment(source, folder / "project", build, self._say, PYTEST_WAYS)
+
+        try:
+            built = cache.find(key, make, lambda built: is_installed(built.lock.name))
+        except TaskError:
+            self.reject()
+            return None
+        return built
+
+    def accept(self, built: Built) -> None:
+        """Goes on with an environment in which a commit's tests pass."""
+        self.current = built
+        self._failed = 0
+
+    def reject(self) -> None:
+        """Notes that an environment could not be built, or was of no use."""
+        self._failed += 1
+        self._since_failed = 0
+
+
+class CommitJudge:
+    """Runs the tests of a commit before and after it."""
+
+    def __init__(self, name: str, repository: Path, environments: Environments, config: HarvestConfig) -> None:
+        self._name = name
+        self._repository = repository
+        self._config = config
+        self._sandbox = config.sandbox.with_pool(1)
+        self._used: set[str] = set()
+        self.environments = environments
+
+    def close(self) -> None:
+        """Closes the warm sandboxes of all environments in which tests ran."""
+        close_pools(self._used)
+
+    def facts(self, fix: Fix) -> dict[str, Any]:
+        """What becomes of a candidate, as JSON holds it. Raises SandboxError."""
+        return _JUDGED.dump_python(self.judge(fix), mode="json")
+
+    def judge(self, fix: Fix) -> JudgedCommit:
+        """What becomes of a candidate. Raises SandboxError."""
+        if not fix.test_modules:
+            return JudgedCommit("no tests")
+        files = read_files(self._repository, fix)
+        try:
+            repair = files.overlay
+        except TaskError:
+            return JudgedCommit("not UTF-8")
+        with tempfile.TemporaryDirectory() as parent:
+            tree = write_tree(self._repository, fix, Path(parent, self._name))
+            modules = tuple(path for path in fix.test_modules if (tree / path).is_file())
+            if not modules:
+                return JudgedCommit("no tests")
+            built, after = self._fitting(fix, tree, repair, modules)
+            if built is None:
+                return JudgedCommit("no environment")
+            return self._compare(tree, built, modules, after)
+
+    def _fitting(
+        self, fix: Fix, tree: Path, repair: dict[str, str | None], modules: Sequence[str]
+    ) -> tuple[Built | None, TestRun]:
+        """The environment in which the tests pass after the fix, and their run in it."""
+        built = self.environments.current
+        after = self._run(tree, built, modules, repair)
+        if _fits(after):
+            return built, after
+        older = self.environments.build(fix, tree)
+        if older is None or older.lock.name == built.lock.name:
+            return None, after
+        after = self._run(tree, older, modules, repair)
+        if _fits(after):
+            self.environments.accept(older)
+            return older, after
+        self.environments.reject()
+        return None, after
+
+    def _compare(self, tree: Path, built: Built, modules: Sequence[str], after: TestRun) -> JudgedCommit:
+        repaired = {outcome.id: outcome for outcome in after.outcomes}
+        known = [test for test, outcome in repaired.items() if outcome.failed]
+        if len(known) > MOST_KNOWN_FAILURES:
+            return JudgedCommit("tests fail after the fix")
+        left_out = tuple(f"--deselect={test}" for test in known)
+        limit = bug_run_limit(self._config, after.result.duration_s)
+        before = self._run(tree, built, (*modules, *left_out), {}, limit)
+        good = {test for test, outcome in repaired.items() if outcome.passed}
+        failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.failed]
+        if not failing:
+            if not any(outcome.id in good for outcome in before.outcomes):
+                return JudgedCommit("tests cannot be loaded before the fix")
+            return JudgedCommit("no test notices")
+        passing = tuple(one.id for one in before.outcomes if one.id in good and one.passed)
+        failures = {outcome.id: _failed_test(outcome) for outcome in failing}
+        return JudgedCommit("verified", built, (*modules, *left_out), failures, passing, after.result.duration_s)
+
+    def _run(
+        self,
+        tree: Path,
+        built: Built,
+        words: Sequence[str],
+        overlay: dict[str, str | None],
+        limit: float | None = None,
+    ) -> TestRun:
+        self._used.add(built.lock.name)
+        add_built_files(built, tree)
+        suite = Suite(built.lock.name, (*built.arguments, *words))
+        task = suite.task(f"{HISTORY}/{self._name}", str(tree), overlay)
+        with open_runner(task, self._sandbox, limit or self._config.baseline.run_timeout_s) as runner:
+            return runner.run_tests(suite.entrypoint)
+
+
+def _fits(after: TestRun) -> bool:
+    """Whether most tests pass after a fix, so that the environment is one for it."""
+    passing = sum(outcome.passed for outcome in after.outcomes)
+    failing = sum(outcome.failed for outcome in after.outcomes)
+    return passing > failing and not after.result.timed_out
+
+
+def _failed_test(outcome: TestOutcome) -> FailedTest:
+    frames = tuple((frame.path, frame.line, frame.function) for frame in outcome.frames)
+    return FailedTest(outcome.message.partition(":")[0], outcome.message, frames)
+
+
+def _task(name: str, fix: Fix, judged: JudgedCommit, repository: Path, folder: Path) -> tuple[Task, Oracle]:
+    """The task of a verified bug, whose tree is written into the set."""
+    assert judged.built is not None
+    assert judged.failures is not None
+    files = read_files(repository, fix)
+    stored = f"projects/{name}-{fix.commit[:12]}"
+    with tempfile.TemporaryDirectory() as parent:
+        tree = write_tree(repository, fix, Path(parent, name))
+        add_built_files(judged.built, tree)
+        copy_into_taskset(Project(name, tree, stored), folder)
+    report = report_of(fix.message, files.giveaways)
+    statement = problem_statement(judged.failures)
+    task = Task(
+        id=f"{HISTORY}/{name}/{fix.commit[:12]}",
+        source=HISTORY,
+        problem_statement=f"{report}\n\n{statement}" if report else statement,
+        workspace=WorkspaceSpec(path=stored, environment=judged.built.lock.name),
+        entrypoint=Suite(None, (*judged.built.arguments, *judged.arguments)).entrypoint,
+        limits=Limits(command_timeout_s=round(command_limit(judged.seconds), 1)),
+        readonly=(*(f"/{path}" for path in fix.test_modules), "tests/", "conftest.py"),
+        tags={
+            "project": name,
+            "operator": HISTORY,
+            "split": "train",
+            "commit": fix.commit[:12],
+            "date": fix.date,
+            "difficulty": difficulty(files.places, judged.failures),
+            **files.tags,
+        },
+    )
+    oracle = Oracle(
+        task_id=task.id,
+        gold_patch=files.gold_patch,
+        fail_to_pass=tuple(judged.failures),
+        pass_to_pass=judged.passing,
+    )
+    return task, oracle

@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from uv import find_uv_bin
 
 from gumshoe.env.bugs.config import BuildConfig
-from gumshoe.env.bugs.packages.sandbox import UV, BuildSandbox
+from gumshoe.env.bugs.packages.build_sandbox import UV, BuildSandbox
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder, is_installed
 from gumshoe.errors import TaskError
 from gumshoe.storage import read_json, write_atomic

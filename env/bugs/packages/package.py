@@ -1,4 +1,4 @@
-"""One package from its name to a checked task set, stage by stage."""
+"""One package from its name to a checked task set, stage by stage, and the report of what became of it."""
 
 from __future__ import annotations
 
@@ -8,41 +8,35 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.check import check_package, rate_package
-from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
-from gumshoe.env.bugs.make import SynthResult, make_bugs
-from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.packages.baseline import Baseline, bug_run_limit, command_limit, find_baseline
-from gumshoe.env.bugs.packages.commits import harvest_history
+from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.packages import stage_folder, stage_key
+from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
+from gumshoe.env.bugs.packages.bugs import harvest_bugs
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
+from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
-from gumshoe.env.bugs.packages.stages import (
-    PROGRESS,
-    PackageReport,
-    StageCache,
-    key_of,
-    read_report,
-    stage_folder,
-    with_times,
-    write_report,
-)
-from gumshoe.env.bugs.packages.unittest_suite import unittest_suite
-from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
-from gumshoe.env.bugs.verify import UnfitTests, VerdictJournal
+from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.verify import UnfitTests
 from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.projects import digest_of, is_doctest
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
-from gumshoe.storage import write_atomic
+from gumshoe.storage import parse_json, write_atomic
 from gumshoe.text import plural
 
-__all__ = ["harvest_bugs", "harvest_package"]
+__all__ = ["PackageReport", "harvest_package", "read_progress", "read_report", "with_times"]
 
+REPORT = "report.json"
+# The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
+PROGRESS = "progress.json"
 # What pytest imports before any test.
 OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be unfit while bugs are made are left out before the package is refused.
@@ -65,7 +59,7 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
 
     def progress(stage: str, text: str) -> None:
         if not text:
-            write_report(with_times(report, earlier), folder, PROGRESS)
+            _write_report(with_times(report, earlier), folder / PROGRESS)
         note(stage, text)
 
     try:
@@ -78,9 +72,8 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
         (folder / TASKS).unlink(missing_ok=True)
     finally:
         close_pools({report.environment})
-        write_report(with_times(report, earlier), folder, PROGRESS)
-    write_report(with_times(report, earlier), folder)
-    (folder / PROGRESS).unlink(missing_ok=True)
+        _write_report(with_times(report, earlier), folder / PROGRESS)
+    (folder / PROGRESS).replace(folder / REPORT)
     return with_times(report, earlier)
 
 
@@ -153,41 +146,37 @@ class _Stages:
     def _environment(self, fetched: FetchedSource, say: Callable[[str], None]) -> tuple[Built, str]:
         """The environment, and the stage's key."""
         config = self._config
-        key = key_of(self._source.name, fetched.digest, config.build.model_dump())
+        key = stage_key(self._source.name, fetched.digest, config.build.model_dump())
         doctests = config.runner == "doctest"
         if doctests:
-            key = key_of(key, config.runner)
+            key = stage_key(key, config.runner)
 
         def make(folder: Path) -> Built:
             ways = DOCTEST_WAYS if doctests else PYTEST_WAYS
             return build_environment(fetched.folder, folder / "project", config.build, say, ways)
 
-        cache = StageCache("environment", Built)
-        built = cache.get(key, make, lambda built: is_installed(built.lock.name))
+        cache = FolderCache(stage_folder("environment"), Built)
+        built = cache.find(key, make, lambda built: is_installed(built.lock.name))
         return built, key
 
     def _baseline(self, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
         config = self._config
         suite = Suite(built.lock.name, built.arguments)
-        key = key_of(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
+        key = stage_key(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
 
         def make(folder: Path) -> Baseline:
             del folder
             return find_baseline(self._source.name, built.project, suite, config.baseline, config.sandbox, say)
 
-        return self._noted(StageCache("baseline", Baseline).get(key, make))
+        return self._noted(FolderCache(stage_folder("baseline"), Baseline).find(key, make))
 
     def _bugs(self, built: Built, baseline: Baseline, say: Callable[[str], None]) -> Counter[str]:
         """What became of the candidates; tests that turn out to be unfit are deselected."""
-        name, problem = self._source.name, ""
         config = self._config.model_copy(update={"per_package": self._report.wanted})
+        problem = ""
         for _ in range(FLAKY_ROUNDS):
-            seconds = command_limit(baseline.seconds)
-            suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
-            if config.runner == "unittest":
-                suite = unittest_suite(name, built.project, suite, baseline, config, say)
             try:
-                return harvest_bugs(name, built.project, suite, baseline, config, self._folder, say)
+                return harvest_bugs(self._source.name, built, baseline, config, self._folder, say)
             except UnfitTests as unfit:
                 problem = str(unfit)
                 say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
@@ -222,88 +211,74 @@ def _write_locks(environments: Sequence[Built], folder: Path) -> None:
         write_atomic(target / f"{built.lock.name}.json", json.dumps(asdict(built.lock), indent=1))
 
 
-@dataclass(frozen=True)
-class MadeBugs:
-    """What became of the candidates, and the limit `bugs_s` where that is why there are not more."""
+@dataclass
+class PackageReport:
+    """What became of one package.
 
-    counts: dict[str, int]
-    ended_by_bugs_s: float | None = None
-
-
-def harvest_bugs(
-    name: str,
-    project: Path,
-    suite: Suite,
-    baseline: Baseline,
-    config: HarvestConfig,
-    folder: Path,
-    say: Callable[[str], None],
-) -> Counter[str]:
-    """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
-
-    The tests run on the copy of the project that the set ships. Raises TaskError when no bug is found.
+    `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `commits` says what became of
+    those of a repository's history; `verified` bugs passed the check. `seconds` has the wall-clock time of each stage,
+    over all runs with the same environment.
     """
-    stored = Project(name, project, f"projects/{name}", suite)
-    copy_into_taskset(stored, folder)
-    shipped = Project(name, folder / stored.stored, stored.stored, suite)
-    wanted = _synth_config(shipped, baseline, config)
-    options = wanted.model_dump(exclude={"out", "project_s"})
-    content = digest_of(shipped.path)
-    key = key_of(name, content, suite.environment, suite.arguments, options, sorted(OPERATORS))
-    judging = key_of(content, suite.environment, suite.arguments, wanted.timeout_s, wanted.sandbox.model_dump())
-    if suite.command:
-        key, judging = (key_of(one, suite.command, suite.names) for one in (key, judging))
 
-    def make(kept: Path) -> MadeBugs:
-        began = time.monotonic()
-        journal = VerdictJournal(stage_folder("verdicts") / f"{judging}.jsonl")
-        result = make_bugs(
-            wanted, lambda project, judged, kept: say(f"{kept} bugs in {judged} candidates"), [shipped], journal
-        )
-        _require_some(result, name)
-        write_taskset(kept, result.tasks)
-        cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
-        return MadeBugs(dict(result.counts[name]), config.bugs_s if cut else None)
+    name: str
+    source: str
+    version: str = ""
+    stage: str = "get"
+    done: bool = False
+    reason: str = ""
+    environment: str = ""
+    skipped: tuple[str, ...] = ()
+    tests: int = 0
+    wanted: int = 0
+    deselected: dict[str, str] = field(default_factory=dict[str, str])
+    suite_s: float = 0.0
+    candidates: int = 0
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    commits: dict[str, int] = field(default_factory=dict[str, int])
+    verified: int = 0
+    rejected: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
-    def valid(made: MadeBugs) -> bool:
-        """Whether the set is there, and more time would not give more."""
-        limit = made.ended_by_bugs_s
-        return (cache.folder / key / TASKS).is_file() and (limit is None or limit >= config.bugs_s)
-
-    cache = StageCache("bugs", MadeBugs)
-    made = cache.get(key, make, valid)
-    write_taskset(folder, stored_taskset(cache.folder / key))
-    return Counter(made.counts)
+    @property
+    def bugs_a_minute(self) -> float:
+        """Verified bugs for each minute of the bugs stage."""
+        spent = self.seconds.get("bugs", 0.0)
+        return 60 * self.verified / spent if spent else 0.0
 
 
-def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -> SynthConfig:
-    # The files that hold the tests; modules that hold doctests are not among them.
-    tests = (test for test in baseline.passing if not is_doctest(test))
-    files = [f"/{path}" for path in dict.fromkeys(test.partition("::")[0] for test in tests)]
-    return SynthConfig(
-        projects=(str(project.path),),
-        seed=config.seed,
-        per_project=config.per_package,
-        candidates_per_project=config.candidates_per_package,
-        project_s=config.bugs_s,
-        operators=config.operators,
-        exclude=(*config.exclude, *files),
-        readonly=(*files, "tests/", "conftest.py"),
-        heldout_projects=0.0,
-        heldout_bugs=config.heldout_bugs,
-        heldout_by=config.heldout_by,
-        timeout_s=round(bug_run_limit(config, baseline.seconds), 1),
-        workers=1,
-        sandbox=config.sandbox,
-    )
+_REPORTS = TypeAdapter(PackageReport)
 
 
-def _require_some(result: SynthResult, name: str) -> None:
-    counts = result.counts[name]
-    if counts["kept"]:
-        return
-    tried = counts.total()
-    if tried and counts["uncovered"] == tried:
-        raise TaskError(f"no test runs any line that could be changed ({tried} candidates): are its sources excluded?")
-    found = ", ".join(f"{count} {status}" for status, count in counts.most_common()) or "no candidates"
-    raise TaskError(f"none of the bugs is detected by its tests: {found}")
+def read_report(folder: Path, file: str = REPORT) -> PackageReport | None:
+    """The report of a package's set; None where there is none, or a damaged one."""
+    try:
+        return _REPORTS.validate_python(parse_json((folder / file).read_bytes()))
+    except (OSError, ValueError):
+        return None
+
+
+def _write_report(report: PackageReport, file: Path) -> None:
+    write_atomic(file, json.dumps(asdict(report), indent=1))
+
+
+def read_progress(folder: Path) -> PackageReport | None:
+    """What is known of a package that is not finished: its report where it was refused before, else its stage."""
+    report = read_report(folder)
+    if report is not None and report.done:
+        return report
+    begun = read_report(folder, PROGRESS)
+    if begun is not None:
+        return begun
+    if report is None and (folder / REPORT).exists():
+        why = f"{folder / REPORT} is damaged: run the harvest again"
+        return PackageReport(folder.name, "", stage="report", reason=why)
+    return report
+
+
+def with_times(report: PackageReport, earlier: PackageReport | None) -> PackageReport:
+    """The report with the time that earlier runs have spent on its stages, unless they had another environment."""
+    if earlier is None or len({earlier.environment, report.environment} - {""}) > 1:
+        return report
+    stages = {**earlier.seconds, **report.seconds}
+    total = {stage: round(earlier.seconds.get(stage, 0.0) + report.seconds.get(stage, 0.0), 1) for stage in stages}
+    return replace(report, seconds=total)

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
+from gumshoe.cache import FolderCache
 from gumshoe.config import find_config
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages import stage_folder, stage_key
+from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.lock import interpreters
-from gumshoe.env.bugs.packages.sandbox import BuildSandbox
-from gumshoe.env.bugs.packages.stages import StageCache, key_of
 from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import LEFT_OUT, digest_of
 from gumshoe.errors import ConfigError, TaskError
@@ -141,9 +142,9 @@ class FetchedSource:
 
 def get_source(source: RequestedPackage, config: BuildConfig) -> FetchedSource:
     """The sources of a package. Raises TaskError when they cannot be obtained."""
-    key = key_of(source.kind, source.text, _state(source))
-    cache = StageCache("get", FetchedSource)
-    return cache.get(key, lambda folder: _get(source, folder, config), lambda known: known.folder.is_dir())
+    key = stage_key(source.kind, source.text, _state(source))
+    cache = FolderCache(stage_folder("get"), FetchedSource)
+    return cache.find(key, lambda folder: _get(source, folder, config), lambda known: known.folder.is_dir())
 
 
 def _state(source: RequestedPackage) -> str:

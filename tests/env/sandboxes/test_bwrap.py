@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.lock import interpreters
-from gumshoe.env.bugs.packages.sandbox import BuildSandbox
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.errors import ConfigError

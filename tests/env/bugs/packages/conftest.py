@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.lock import interpreters
-from gumshoe.env.bugs.packages.sandbox import BuildSandbox
 
 
 @pytest.fixture(scope="module")

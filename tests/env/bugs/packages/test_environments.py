@@ -21,9 +21,9 @@ import pytest
 from gumshoe.env import SandboxConfig
 from gumshoe.env.bugs.candidates import candidates
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.packages.lock import Lock
-from gumshoe.env.bugs.packages.sandbox import BuildResult
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch

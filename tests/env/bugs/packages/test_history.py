@@ -9,8 +9,8 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import NO_SOURCES
-from gumshoe.env.bugs.packages.history import Fix, find_fixes, read_files, report_of, write_tree
-from gumshoe.env.bugs.packages.stages import read_report
+from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task

@@ -12,7 +12,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.packages.lock import interpreters
-from gumshoe.env.bugs.packages.stages import read_report
+from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment
 from gumshoe.env.tasks import load_tasks

@@ -11,7 +11,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.stages import PackageReport, with_times
+from gumshoe.env.bugs.packages.package import PackageReport, with_times
 from gumshoe.env.commands.bugs import show_reports
 
 
