@@ -27,7 +27,7 @@ from rich.table import Table
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
 from gumshoe.env.bugs.candidates import Candidate, project_candidates
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.projects import Project, find_projects, sources_of
+from gumshoe.env.bugs.tasks import Project, find_projects, sources_of
 from gumshoe.env.bugs.verify import VerifierPool
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Limits, Task, WorkspaceSpec

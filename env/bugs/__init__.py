@@ -1,7 +1,7 @@
 """Makes bugs without a language model: mutates a clean project and keeps what its own tests detect.
 
-    projects ──> candidates ──> verify ────────────> make ──> tasks ──> a task set
-                 (operators)    (env/inside/bugs)
+    a project ──> candidates ──> verify ─────────────> make ──> tasks ──> a task set
+                  (operators)    (env/inside/bugs)
 
 `make` is `gumshoe synth`. `packages` is `gumshoe harvest`: it gets packages and builds environments for them, makes
 bugs in the same way, finds those that people repaired in their histories, and has `check` measure how hard each is.

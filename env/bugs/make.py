@@ -1,32 +1,41 @@
 """Makes a task set: candidates, verdicts, the choice, the splits.
 
 The result depends on the projects, the seed and the limits, not on the workers: candidates are drawn and judged in an
-order of their own, and a verdict that comes early waits for its turn.
+order of their own, and a verdict that comes early waits for its turn. The splits, which say what is for training and
+what is kept out, are drawn from the seed.
 """
 
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from gumshoe.env.bugs.candidates import Candidate, project_candidates, take_turns
+from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict, project_candidates, take_turns
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects, sources_of
-from gumshoe.env.bugs.tasks import assign_splits, heldout_names, task_of, write_rows
-from gumshoe.env.bugs.verify import CandidateVerdict, VerdictJournal, VerifierPool
+from gumshoe.env.bugs.tasks import Project, copy_into_taskset, find_projects, sources_of, task_of, write_rows
+from gumshoe.env.bugs.verify import VerdictJournal, VerifierPool
 from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_taskset
 from gumshoe.env.verifier.proof import find_falsifiable
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Progress", "ProjectState", "SynthResult", "make_bugs", "write_result"]
+__all__ = [
+    "Progress",
+    "ProjectState",
+    "SynthResult",
+    "assign_splits",
+    "heldout_names",
+    "make_bugs",
+    "write_result",
+]
 
 Progress = Callable[[str, int, int], None]
 """Called with a project, and how many of its candidates have been judged and kept so far."""
@@ -202,3 +211,40 @@ class ProjectState:
         by_function = self.config.heldout_by == "function"
         groups = {bug.digest: ":".join(bug.position) if by_function else bug.digest for bug, _ in self.kept}
         return assign_splits(groups, self.config.heldout_bugs, self.config.seed)
+
+
+def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
+    """The projects that training never sees: the share, rounded, but at least one where there are several.
+
+    At least one project is left for training.
+    """
+    if share == 0 or len(projects) < 2:
+        return set()
+    count = min(max(1, round(share * len(projects))), len(projects) - 1)
+    return set(_rng("projects", seed).sample(sorted(projects), count))
+
+
+def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict[str, str]:
+    """`train` or `heldout_bugs` for each bug of a training project.
+
+    All bugs of a function go to the same side, so that no held-out bug has a twin in training. Whole functions are
+    held out until the share is reached; the last function is never taken.
+
+    Args:
+        functions: bug id to the function that it is in.
+    """
+    bugs: dict[str, list[str]] = {}
+    for bug, function in functions.items():
+        bugs.setdefault(function, []).append(bug)
+    order = sorted(bugs)
+    _rng("bugs", seed).shuffle(order)
+    wanted = share * len(functions)
+    held: set[str] = set()
+    for function in order[:-1]:
+        if len(held) + len(bugs[function]) / 2 <= wanted:
+            held.update(bugs[function])
+    return {bug: "heldout_bugs" if bug in held else "train" for bug in functions}
+
+
+def _rng(purpose: str, seed: int) -> random.Random:
+    return random.Random(f"gumshoe.synth {purpose} {seed}")

@@ -9,7 +9,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,9 +17,9 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
-from gumshoe.env.bugs.candidates import Candidate
+from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict, FailedTest
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.projects import Project, Suite
+from gumshoe.env.bugs.tasks import Project, Suite
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
@@ -29,8 +29,6 @@ from gumshoe.storage import parse_json
 from gumshoe.tools.runs.programs import our_program
 
 __all__ = [
-    "CandidateVerdict",
-    "FailedTest",
     "ProjectVerifier",
     "UnfitTests",
     "VerdictJournal",
@@ -49,24 +47,6 @@ class UnfitTests(TaskError):
         super().__init__(message)
         self.tests = tests
         self.why = why
-
-
-@dataclass(frozen=True)
-class FailedTest:
-    """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
-
-    type: str
-    message: str
-    frames: tuple[tuple[str, int, str], ...]
-
-
-@dataclass(frozen=True)
-class CandidateVerdict:
-    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
-
-    status: str
-    passing: tuple[str, ...] = ()
-    failures: Mapping[str, FailedTest] | None = None
 
 
 _VERDICTS = TypeAdapter(CandidateVerdict)

@@ -14,7 +14,7 @@ from gumshoe.collect.run.control import Control
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.bugs.config import BaselineConfig
 from gumshoe.env.bugs.packages.baseline import find_baseline
-from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig
 from gumshoe.env.bugs.packages.requirements import reason_of
-from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -121,7 +121,7 @@ def find_baseline(
     """
     task = suite.task(f"harvest/{name}", str(project))
     with open_runner(task, sandbox, config.run_timeout_s) as runner:
-        tester = Tester(runner, config)
+        tester = Tester(runner, suite, config)
         runs = Runs()
         for number in range(config.runs):
             note(f"run {number + 1} of the tests")
@@ -135,7 +135,7 @@ class ProjectRunner:
     """Runs commands in a sandbox that holds a project, each on the original files."""
 
     def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
-        self.task = task
+        self._task = task
         self._sandbox = sandbox
         self._timeout_s = timeout_s
         self._clean = sandbox.snapshot()
@@ -143,7 +143,7 @@ class ProjectRunner:
     def run_tests(self, command: Sequence[str]) -> TestRun:
         """What a command that runs tests reports."""
         self._sandbox.restore(self._clean)
-        task = self.task.model_copy(update={"entrypoint": tuple(command)})
+        task = self._task.model_copy(update={"entrypoint": tuple(command)})
         return Workspace(task, self._sandbox).run_tests(self._timeout_s)
 
 
@@ -158,9 +158,9 @@ def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generat
 class Tester:
     """Runs a package's tests with varying arguments of pytest."""
 
-    def __init__(self, runner: ProjectRunner, config: BaselineConfig) -> None:
+    def __init__(self, runner: ProjectRunner, suite: Suite, config: BaselineConfig) -> None:
         self._runner = runner
-        self._entrypoint = runner.task.entrypoint
+        self._suite = suite
         self._config = config
 
     def run(self, runs: Runs) -> None:
@@ -200,7 +200,7 @@ class Tester:
             passing = tuple(test for test, outcome in first.items() if outcome in PASSING)
             if not broken and seen[0].passed and seen[1].passed and len(passing) >= self._config.min_tests:
                 seconds = min(run.result.duration_s for run in seen)
-                return Baseline((*self._entrypoint[4:], *arguments), passing, dropped, seconds)
+                return Baseline((*self._suite.arguments, *arguments), passing, dropped, seconds)
             if not broken:
                 raise TaskError(self._why_unfit(seen, len(passing)))
             dropped = {**dropped, **broken}
@@ -216,7 +216,7 @@ class Tester:
 
     def _run(self, arguments: Sequence[str]) -> TestRun:
         measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
-        return self._runner.run_tests((*self._entrypoint, *measured))
+        return self._runner.run_tests((*self._suite.entrypoint, *measured))
 
 
 def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:

@@ -22,7 +22,7 @@ from gumshoe.env.bugs.packages.bugs import harvest_bugs
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
-from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import UnfitTests
 from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox

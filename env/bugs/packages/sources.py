@@ -152,8 +152,8 @@ def _state(source: RequestedPackage) -> str:
     if source.kind == "folder":
         return digest_of(Path(source.text))
     if source.kind == "sdist":
-        stat = Path(source.text).stat()
-        return f"{stat.st_size} {stat.st_mtime_ns}"
+        facts = Path(source.text).stat()
+        return f"{facts.st_size} {facts.st_mtime_ns}"
     return run_git("ls-remote", source.text, "HEAD").decode().strip() if source.kind == "git" else ""
 
 

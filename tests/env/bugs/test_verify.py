@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.candidates import Candidate
-from gumshoe.env.bugs.projects import Suite
-from gumshoe.env.bugs.verify import CandidateVerdict, ProjectVerifier, UnfitTests
+from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict
+from gumshoe.env.bugs.tasks import Suite
+from gumshoe.env.bugs.verify import ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
 from support.sandboxes.sandbox_backends import WARM
 

@@ -24,7 +24,7 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.packages.lock import Lock
-from gumshoe.env.bugs.projects import Suite
+from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
