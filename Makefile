@@ -42,7 +42,7 @@ export TOKENIZERS_PARALLELISM := false
 export PYTHONUNBUFFERED := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help python install model casebook demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-packages bench-view viewer viewer-test image clean
+.PHONY: help python install model casebook demo demo-short results test coverage lint lint-format lint-style lint-types lint-layers format docs dist bench-env bench-collect soak bench-train bench-synth bench-packages viewer viewer-test image clean
 
 help:
 	@echo 'make demo         the whole loop on bundled tasks: collect, train, serve, evaluate'
@@ -57,7 +57,6 @@ help:
 	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
 	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
-	@echo 'make bench-view   how quickly the viewer shows 100 and 10,000 episodes'
 	@echo 'make model        download SmolLM2-135M-Instruct as models/smollm2.gguf'
 	@echo 'make viewer       rebuild the front end of gumshoe view (needs Node.js 20 or newer)'
 	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'
@@ -178,9 +177,6 @@ bench-collect: $(STAMP)
 soak: $(STAMP)
 	$(BIN)/python -m benchmarks.soak.soak $(ARGS)
 
-bench-view: $(STAMP)
-	$(BIN)/python -m benchmarks.speed.view $(ARGS)
-
 viewer/node_modules: viewer/package-lock.json
 	cd viewer && npm ci --no-audit --no-fund
 	@touch $@
@@ -195,11 +191,11 @@ bench-synth: $(STAMP)
 	$(BIN)/python -m benchmarks.speed.synth $(ARGS)
 
 bench-packages: $(STAMP)
-	$(BIN)/python -m benchmarks.speed.checkouts bugs $(ARGS)
+	$(BIN)/python -m benchmarks.speed.checkouts $(ARGS)
 
 bench-train: $(STAMP) $(MODEL)
 	test -d $(VENV)/models/smollm2 || $(BIN)/gumshoe unpack $(MODEL) --chat-template hermes --out $(VENV)/models/smollm2
-	$(BIN)/python -m benchmarks.speed.train $(VENV)/models/smollm2 --prepare 10000 100000 $(ARGS)
+	$(BIN)/python -m benchmarks.speed.train $(VENV)/models/smollm2 $(ARGS)
 
 image:
 	.ci/image.sh

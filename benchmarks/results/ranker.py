@@ -33,7 +33,7 @@ from gumshoe.eval.score.ranking import acc_at, edited_functions
 from gumshoe.eval.score.stats import mcnemar
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
-from gumshoe.tools.ranking.ranker import rank_by_signals
+from gumshoe.tools.ranking.ranker import probabilities, rank_by_signals
 from gumshoe.tools.ranking.signals import Signals
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.tracebacks import own_frames
@@ -140,19 +140,18 @@ def _right(bug: Bug) -> np.ndarray:
     return np.array([name in bug["edited"] for name, _ in bug["functions"]], dtype=float)
 
 
-def by_model(model: Mapping[str, Mapping[str, float]]) -> Order:
-    """The order of a model."""
-    weights = np.array([model[name]["weight"] / model[name]["deviation"] for name in NAMES])
-    return lambda bug: _sorted(bug, _matrix(bug) @ weights)
+def by_model(model: Mapping[str, Any] | None = None) -> Order:
+    """The order of a model; None: of the one that `suspects` uses."""
+    return lambda bug: _sorted(bug, probabilities([Signals(**signals) for _, signals in bug["functions"]], model))
 
 
 def by_signal(name: str) -> Order:
     """The order of one signal alone; ties go to the first suspect."""
     sign = -1.0 if name == "distance" else 1.0
-    return lambda bug: _sorted(bug, np.array([sign * signals[name] for _, signals in bug["functions"]]))
+    return lambda bug: _sorted(bug, [sign * signals[name] for _, signals in bug["functions"]])
 
 
-def _sorted(bug: Bug, scores: np.ndarray) -> list[str]:
+def _sorted(bug: Bug, scores: Sequence[float]) -> list[str]:
     names = [name for name, _ in bug["functions"]]
     ties = {name: number for number, name in enumerate(bug["suspects"])}
     order = sorted(range(len(names)), key=lambda one: (-scores[one], ties.get(names[one], len(ties))))
@@ -164,7 +163,8 @@ def cross_validated(bugs: Sequence[Bug]) -> Order:
     projects = sorted({bug["project"] for bug in bugs})
     orders: dict[str, Order] = {}
     for fold in (projects[number::FOLDS] for number in range(FOLDS)):
-        order = by_model(fit([bug for bug in bugs if bug["project"] not in fold]))
+        signals = fit([bug for bug in bugs if bug["project"] not in fold])
+        order = by_model({"elsewhere": 0.0, "signals": signals})
         orders.update(dict.fromkeys(fold, order))
     return lambda bug: orders[bug["project"]](bug)
 
@@ -217,9 +217,8 @@ def main() -> None:
     bugs = [bug for bug in every if bug["edited"]]
     simple: dict[str, Order] = {"first suspect": lambda bug: bug["suspects"]}
     if options.command == "compare":
-        known = json.loads((Path(__file__).parents[2] / "tools/ranking/ranker.json").read_text("utf-8"))
         simple["last traceback line"] = lambda bug: bug["traceback"]
-        simple["ranker"] = by_model(known["signals"])
+        simple["ranker"] = by_model()
         simple |= {f"{name} alone": by_signal(name) for name in NAMES}
         print(compare(bugs, simple))
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from gumshoe.env.diff.parse import gold_lines, parse_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Bug", "add_bug_options", "as_bug", "find_bug", "gold_edit", "with_copy"]
+__all__ = ["Bug", "as_bug", "find_bug", "gold_edit", "with_copy"]
 
 
 @dataclass(frozen=True)
@@ -59,12 +58,6 @@ class Bug:
             ("eval", {}),
             ("submit", {}),
         ]
-
-
-def add_bug_options(parser: argparse.ArgumentParser) -> None:
-    """`--set` and `--bug`: the arguments of `find_bug`."""
-    parser.add_argument("--set", default="casebook", help="where the bug is from: a source, or the folder of a set")
-    parser.add_argument("--bug", default="casebook/build_plan", metavar="ID", help="the bug that is played")
 
 
 def find_bug(source: str, task_id: str) -> Bug:

@@ -26,7 +26,7 @@ import pexpect.fdpexpect
 from docker.errors import DockerException
 from rich.console import Console
 
-from benchmarks.speed.bug import Bug, add_bug_options, find_bug
+from benchmarks.speed.bug import Bug, find_bug
 from benchmarks.speed.env_images import image_figures, timed
 from benchmarks.speed.env_report import BARE_BESIDE, VERDICT, goals, show
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
@@ -48,7 +48,8 @@ def main() -> int:
     parser.add_argument("--backends", nargs="+", default=list(BACKENDS), choices=BACKENDS)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--strict", action="store_true", help="exit code 1 when a goal is missed")
-    add_bug_options(parser)
+    parser.add_argument("--set", default="casebook", help="where the bug is from: a source, or the folder of a set")
+    parser.add_argument("--bug", default="casebook/build_plan", metavar="ID", help="the bug that is played")
     options = parser.parse_args()
     console = Console()
     bug = find_bug(options.set, options.bug)

@@ -1,14 +1,10 @@
 """Tokens per second of `gumshoe train` and of a bare TRL script, on the same rows and the same model, in one run.
 
-    python -m benchmarks.speed.train MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16] [--prepare 5000 20000]
+    python -m benchmarks.speed.train MODEL [--rows 256] [--lines 40] [--repeat 3] [--bf16]
 
 Each is run in a process of its own, in turn, `--repeat` times; the best of each counts, since whatever else the machine
 does only ever makes a run slower. Both compute in the same precision: float32, or with `--bf16` bfloat16, which TRL
 takes by default.
-
-Preparation (rendering and masking) is measured separately, in rows per second; with `--prepare` also in processes of
-their own on that many rows each, whose peak memory is compared: prepared rows go to disk, so memory must hardly grow
-with their number.
 
 MODEL is a model folder whose template supports tools: `gumshoe unpack FILE.gguf --chat-template hermes --out MODEL`.
 """
@@ -21,7 +17,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -52,28 +47,16 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=40, help="lines of code that a conversation shows (40)")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (3)")
     parser.add_argument("--bf16", action="store_true", help="compute in bfloat16, not in float32")
-    parser.add_argument("--prepare", type=int, nargs="*", default=[], metavar="ROWS", help="prepare so many rows")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        figures: dict[str, float] = {}
-        if arguments.repeat:
-            figures = measure(
-                Path(folder), arguments.model, arguments.rows, arguments.lines, arguments.repeat, arguments.bf16
-            )
-        show(figures)
-        for rows in arguments.prepare:
-            more = measure_preparation(Path(folder) / f"prepare{rows}", arguments.model, rows, arguments.lines)
-            show(more)
-            figures |= more
+        figures = measure(
+            Path(folder), arguments.model, arguments.rows, arguments.lines, arguments.repeat, arguments.bf16
+        )
+    for name, value in figures.items():
+        print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}")
     if arguments.out is not None:
         arguments.out.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-
-
-def show(figures: dict[str, float]) -> None:
-    """Prints the figures as soon as they are known."""
-    for name, value in figures.items():
-        print(f"{name:<32}{value:>12,.3f}" if value < 10 else f"{name:<32}{value:>12,.0f}", flush=True)
 
 
 def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16: bool) -> dict[str, float]:
@@ -88,10 +71,8 @@ def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16:
     write_dataset(data, rows, lines)
     source = load_rows(data, "seeker", "train")
     tokenizer = load_tokenizer(str(start), None)
-    began = time.perf_counter()
     renderer = Renderer(tokenizer, training_template(tokenizer))
     _, report = prepare(source, renderer, Sampling(8192), folder / "rows.arrow")
-    prepared = time.perf_counter() - began
     bare: list[float] = []
     ours: list[float] = []
     for number in range(repeat):
@@ -100,45 +81,9 @@ def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16:
     return {
         "rows": rows,
         "tokens": report.tokens,
-        "prepared, rows a second": rows / prepared,
         "bare TRL, tokens a second": report.tokens / min(bare),
         "gumshoe, tokens a second": report.tokens / min(ours),
         "gumshoe over bare": min(bare) / min(ours),
-    }
-
-
-PREPARE = """
-import json, resource, sys, time
-from pathlib import Path
-from gumshoe.train.rows.dataset import load_rows
-from gumshoe.train.model import load_tokenizer
-from gumshoe.train.rows.preflight import prepare
-from gumshoe.train.rows.render import Renderer
-from gumshoe.train.rows.samples import Sampling
-from gumshoe.train.model import training_template
-data = Path(sys.argv[1])
-source = load_rows(data, "seeker", "train")
-tokenizer = load_tokenizer(sys.argv[2], None)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-began = time.perf_counter()
-rows, report = prepare(source, Renderer(tokenizer, training_template(tokenizer)), Sampling(8192), data / "rows.arrow")
-seconds = time.perf_counter() - began
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print("\\n" + json.dumps([len(rows) / seconds, before, after, report.tokens]))
-"""
-
-
-def measure_preparation(folder: Path, start: Path, rows: int, lines: int) -> dict[str, float]:
-    """Rows per second, and peak memory (MB) before and after, for preparing `rows` rows."""
-    write_dataset(folder, rows, lines)
-    command = [sys.executable, "-c", PREPARE, str(folder), str(start)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    speed, before, after, tokens = json.loads(output.splitlines()[-1])
-    return {
-        f"{rows:,} rows: tokens": tokens,
-        f"{rows:,} rows: a second": speed,
-        f"{rows:,} rows: MB before": before,
-        f"{rows:,} rows: MB at most": after,
     }
 
 

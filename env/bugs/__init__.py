@@ -4,5 +4,6 @@
                   (operators)    (env/inside/bugs)
 
 `make` is `gumshoe synth`. `packages` is `gumshoe harvest`: it gets packages and builds environments for them, makes
-bugs in the same way, finds those that people repaired in their histories, and has `check` measure how hard each is.
+bugs in the same way, finds those that people repaired in their histories, checks them all, and measures how hard each
+is.
 """

@@ -81,6 +81,8 @@ class CandidateVerdict:
 
 @dataclass(frozen=True)
 class Proposal:
+    """A mutation of a file that an operator proposes."""
+
     path: str
     source: ParsedFile
     operator: Operator

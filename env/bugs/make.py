@@ -70,15 +70,15 @@ def make_bugs(
     if unknown:
         raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
     chosen = find_projects(config.projects) if projects is None else projects
-    states = [_find_candidates(project, config) for project in chosen]
+    states = [_start(project, config) for project in chosen]
     with VerifierPool(config, journal) as pool, ThreadPoolExecutor(config.workers) as threads:
-        _fill(states, config, pool, threads, progress)
+        _judge_candidates(states, config, pool, threads, progress)
     heldout = heldout_names([state.project.name for state in states], config.heldout_projects, config.seed)
-    by_project = [list(_tasks(state, config, heldout)) for state in states]
+    by_project = [list(_tasks_of(state, config, heldout)) for state in states]
     return SynthResult(list(take_turns(by_project)), {state.project.name: state.counts for state in states})
 
 
-def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
+def _start(project: Project, config: SynthConfig) -> ProjectState:
     sources = sources_of(project, config.exclude)
     try:
         drawn = project_candidates(sources, config.seed, operators=config.operators or None)
@@ -87,7 +87,7 @@ def _find_candidates(project: Project, config: SynthConfig) -> ProjectState:
     return ProjectState(project, sources, drawn, config)
 
 
-def _fill(
+def _judge_candidates(
     states: list[ProjectState], config: SynthConfig, pool: VerifierPool, threads: ThreadPoolExecutor, progress: Progress
 ) -> None:
     """Rounds: every project that wants more gets a batch, or several if there are more workers than projects."""
@@ -117,7 +117,7 @@ def _split(candidates: list[Candidate], parts: int) -> list[list[Candidate]]:
     return [candidates[start : start + size] for start in range(0, len(candidates), size)]
 
 
-def _tasks(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterator[tuple[Task, Oracle]]:
+def _tasks_of(state: ProjectState, config: SynthConfig, heldout: set[str]) -> Iterator[tuple[Task, Oracle]]:
     splits = state.splits()
     for bug, verdict in state.kept:
         split = "heldout_projects" if state.project.name in heldout else splits[bug.digest]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,7 @@ from gumshoe.records import TestRun
 from gumshoe.tools.ranking.signals import Failures, Signals, candidates, is_mentioned, signals_of
 from gumshoe.tools.ranking.spectrum import Spectrum, Suspect, read_sources
 
-__all__ = ["rank_by_signals"]
+__all__ = ["probabilities", "rank_by_signals"]
 
 _SEARCHED = 300
 """The most names that definitions are looked for of, and the most definitions."""
@@ -44,7 +44,7 @@ def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> l
     signals = signals_of(found, spectrum, failures)
     suspects = [
         function.as_suspect(spectrum, probability, asdict(known))
-        for function, known, probability in zip(found, signals, _probabilities(signals), strict=True)
+        for function, known, probability in zip(found, signals, probabilities(signals), strict=True)
     ]
     return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
 
@@ -68,9 +68,14 @@ def _model() -> dict[str, Any]:
     return model
 
 
-def _probabilities(found: Sequence[Signals]) -> list[float]:
-    """The probability of each candidate. What they leave of 1 is that the bug is in none of them."""
-    model = _model()
+def probabilities(found: Sequence[Signals], model: Mapping[str, Any] | None = None) -> list[float]:
+    """The probability of each candidate. What they leave of 1 is that the bug is in none of them.
+
+    Args:
+        found: the signals of the candidates.
+        model: as `ranker.json` holds it; None: that one.
+    """
+    model = model or _model()
     utilities = [_utility(signals, model["signals"]) for signals in found]
     highest = max(utilities, default=0.0)
     weights = [math.exp(utility - highest) for utility in utilities]

@@ -84,7 +84,7 @@ INDEX_PAGES = "simple"
 PRINTED = "[stderr]"
 """The line under which uv shows what a build printed."""
 ERROR = re.compile(r"(?:error: |[\w.]*Error(?:: |$))", re.IGNORECASE)
-TIMEOUT_S = 60
+PIP_S = 60
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class IndexSettings:
         """The settings in pip's files and variables, as `pip config list` shows them, and in uv's variables."""
         for_pip: dict[str, str] = {}
         for_uv: dict[str, str] = {}
-        for line in _listed():
+        for line in _pip_config():
             name, _, value = line.partition("=")
             section, _, key = name.partition(".")
             values = shlex.split(value)
@@ -318,10 +318,10 @@ class IndexSettings:
         return IndexSettings(environment, tuple(dict.fromkeys(path for word in words if (path := _local(word)))))
 
 
-def _listed() -> list[str]:
+def _pip_config() -> list[str]:
     argv = [sys.executable, "-m", "pip", "config", "list"]
     try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        result = subprocess.run(argv, capture_output=True, text=True, timeout=PIP_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return result.stdout.splitlines() if result.returncode == 0 else []

@@ -7,7 +7,6 @@ project that tasks ship; a file that was there before is never changed by it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -110,8 +109,7 @@ def build_environment(
     `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
     """
     python = choose_python(read_package(source).requires_python, config.python, config.as_of)
-    digest = hashlib.sha256(str(project).encode()).hexdigest()[:8]
-    with build_folder(digest) as root:
+    with build_folder() as root:
         workspace = root.with_name("workspace")
         copy_tree(source, workspace)
         sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)

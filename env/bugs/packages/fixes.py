@@ -25,7 +25,7 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
 from gumshoe.tools.code.functions import MODULE, enclosing, spans
 
-__all__ = ["Fix", "FixFiles", "find_fixes", "read_files", "report_of", "write_tree"]
+__all__ = ["Fix", "FixFiles", "find_fixes", "read_files", "symptom_of", "write_tree"]
 
 # A commit that changes more lines of code is a feature or a clean-up.
 MAX_CHANGED_LINES = 200
@@ -236,7 +236,7 @@ def write_tree(repository: Path, fix: Fix, folder: Path) -> Path:
     return tree
 
 
-def report_of(message: str, giveaways: Set[str]) -> str:
+def symptom_of(message: str, giveaways: Set[str]) -> str:
     """What a commit's message says of the symptom: its lines without those that name what gives the place away."""
     lines = (REFERENCE.sub("", line).rstrip() for line in message.splitlines() if not TRAILER.match(line))
     kept = [line for line in lines if giveaways.isdisjoint(re.findall(r"\w+", line))]

@@ -24,7 +24,7 @@ from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
 from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
-from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
 from gumshoe.env.bugs.tasks import Project, Suite, copy_into_taskset, difficulty, problem_statement
 from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools
@@ -196,24 +196,24 @@ class CommitJudge:
             modules = tuple(path for path in fix.test_modules if (tree / path).is_file())
             if not modules:
                 return JudgedCommit("no tests")
-            built, after = self._fitting(fix, tree, repair, modules)
+            built, after = self._find_environment(fix, tree, repair, modules)
             if built is None:
                 return JudgedCommit("no environment")
             return self._compare(tree, built, modules, after)
 
-    def _fitting(
+    def _find_environment(
         self, fix: Fix, tree: Path, repair: dict[str, str | None], modules: Sequence[str]
     ) -> tuple[Built | None, TestRun]:
         """The environment in which the tests pass after the fix, and their run in it."""
         built = self.environments.current
         after = self._run(tree, built, modules, repair)
-        if _fits(after):
+        if _most_pass(after):
             return built, after
         older = self.environments.build(fix, tree)
         if older is None or older.lock.name == built.lock.name:
             return None, after
         after = self._run(tree, older, modules, repair)
-        if _fits(after):
+        if _most_pass(after):
             self.environments.accept(older)
             return older, after
         self.environments.reject()
@@ -253,7 +253,7 @@ class CommitJudge:
             return runner.run_tests(suite.entrypoint)
 
 
-def _fits(after: TestRun) -> bool:
+def _most_pass(after: TestRun) -> bool:
     """Whether most tests pass after a fix, so that the environment is one for it."""
     passing = sum(outcome.passed for outcome in after.outcomes)
     failing = sum(outcome.failed for outcome in after.outcomes)
@@ -275,12 +275,12 @@ def _task(name: str, fix: Fix, judged: JudgedCommit, repository: Path, folder: P
         tree = write_tree(repository, fix, Path(parent, name))
         add_built_files(judged.built, tree)
         copy_into_taskset(Project(name, tree, stored), folder)
-    report = report_of(fix.message, files.giveaways)
+    symptom = symptom_of(fix.message, files.giveaways)
     statement = problem_statement(judged.failures)
     task = Task(
         id=f"{HISTORY}/{name}/{fix.commit[:12]}",
         source=HISTORY,
-        problem_statement=f"{report}\n\n{statement}" if report else statement,
+        problem_statement=f"{symptom}\n\n{statement}" if symptom else statement,
         workspace=WorkspaceSpec(path=stored, environment=judged.built.lock.name),
         entrypoint=Suite(None, (*judged.built.arguments, *judged.arguments)).entrypoint,
         limits=Limits(command_timeout_s=round(command_limit(judged.seconds), 1)),

@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -24,7 +25,7 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.build_sandbox import UV, BuildSandbox
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder, is_installed
 from gumshoe.errors import TaskError
-from gumshoe.storage import read_json, write_atomic
+from gumshoe.storage import cache_folder, read_json, write_atomic
 
 __all__ = [
     "INSTALL",
@@ -170,7 +171,7 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
     python = choose_python(f"=={lock.python}.*")
     if this_machine() != lock.machine:
         raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {this_machine()}")
-    with build_folder(lock.name) as root:
+    with build_folder() as root:
         sandbox = BuildSandbox({INSIDE: root}, python.path, config)
         for argv in (make_venv(python), (*INSTALL, "--no-deps", *lock.packages)):
             result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
@@ -186,20 +187,17 @@ def install_lock(lock: Lock, config: BuildConfig) -> Path:
 
 
 @contextmanager
-def build_folder(name: str) -> Generator[Path]:
+def build_folder() -> Generator[Path]:
     """An empty folder for a new environment, on the file system where environments are kept.
 
-    It is removed at the end, with its parent, which may take in other files of the build. `name` tells it apart from
-    those of this process's other builds.
+    It is removed at the end, with its parent, which may take in other files of the build.
     """
-    beside = environment_folder("0" * 16).parent / f".build-{os.getpid()}-{name}"
-    shutil.rmtree(beside, ignore_errors=True)
-    root = beside / "root"
-    root.mkdir(parents=True)
-    try:
+    environments = cache_folder() / "environments"
+    environments.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=environments, ignore_cleanup_errors=True) as parent:
+        root = Path(parent, "root")
+        root.mkdir()
         yield root
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def make_venv(python: Interpreter) -> tuple[str, ...]:

@@ -14,11 +14,11 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from gumshoe.cache import FolderCache
-from gumshoe.env.bugs.check import check_package, rate_package
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.packages.bugs import harvest_bugs
+from gumshoe.env.bugs.packages.check import check_package, rate_package
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source

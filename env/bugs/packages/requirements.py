@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,8 @@ DEV_NAMES = ("dev", "develop", "development", "dev-dependencies", "default")
 FILES = re.compile(r"^(?:(?:test|tests|testing)[-_]?requirements|requirements[-_]?(?:test|tests|testing))\.(?:txt|in)$")
 DEV_FILES = re.compile(r"^(?:dev[-_]?requirements|requirements[-_]?dev)\.(?:txt|in)$")
 # Files in a folder of their own, such as requirements/test.txt.
-SHORT_FILES, SHORT_DEV_FILES = (
-    re.compile(r"^(?:tests?|testing|requirements)\.(?:txt|in)$"),
-    re.compile(r"^dev\.(?:txt|in)$"),
-)
+SHORT_FILES = re.compile(r"^(?:tests?|testing|requirements)\.(?:txt|in)$")
+SHORT_DEV_FILES = re.compile(r"^dev\.(?:txt|in)$")
 FOLDERS = ("", "requirements", "test", "tests", "testing")
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 # Tools that check, format, build or describe a package: its tests do without, and some take minutes to install.
@@ -50,7 +49,7 @@ NOT_FOR_TESTS = re.compile(
     r"^(?:sphinx.*|furo|myst[-_].*|mkdocs.*|pre[-_]commit|black|ruff|flake8.*|isort|mypy|pyright|pylint|bandit|tox.*|nox"
     r"|twine|build|bump.*|towncrier|codespell|check-manifest|codecov|coveralls|ipdb|ipython|jupyter.*|notebook|wheel"
     r"|pip|setuptools[-_]scm|types-.*|pytest[-_](?:mypy|black|flake8|ruff|checkdocs|enabler|perf|mypy[-_]plugins|pylint"
-    r"|codspeed|enabler)|.*[-_]stubs|rst\.linker|jaraco\.(?:packaging|tidelift)|pytype|ty|uv|hatch|poetry|pdm)$",
+    r"|codspeed)|.*[-_]stubs|rst\.linker|jaraco\.(?:packaging|tidelift)|pytype|ty|uv|hatch|poetry|pdm)$",
     re.IGNORECASE,
 )
 
@@ -238,6 +237,9 @@ OPTIONS = re.compile(r"unrecognized arguments: (.*)")
 PLUGINS = re.compile(r"Missing required plugins: (.*)")
 UNKNOWN_OPTION = re.compile(r"Unknown config option: (\w+)")
 LOADED_PLUGIN = re.compile(r"Error importing plugin \"([\w.]+)\"")
+# What pytest marks as the exception, and what else tells of an error.
+EXCEPTION = re.compile(r"E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b")
+ERROR = re.compile(r"(?:[\w.]+Error\b|ERROR: (?!usage:)|error: )")
 MAX_SCAN = 400
 
 
@@ -253,16 +255,28 @@ def missing_packages(output: str, own: Iterable[str] = ()) -> list[str]:
     Modules with the package's `own` names are left out, and so is Python's own library: what is missing from it belongs
     to other platforms, as `winreg` does.
     """
-    left_out = {*own, *(sys.stdlib_module_names - _tables()["modules"].keys())}
+    tables = _tables()
+    left_out = {*own, *(sys.stdlib_module_names - tables["modules"].keys())}
     modules = [name for name in MODULE.findall(output) if name.partition(".")[0] not in left_out]
-    found = [_distribution(name) for name in modules]
-    found += [plugin for match in LOADED_PLUGIN.findall(output) for plugin in [_distribution(match)]]
-    for words in OPTIONS.findall(output):
-        found += [plugin for word in words.split() if (plugin := _longest(word)) is not None]
-    for names in PLUGINS.findall(output):
-        found += [name.strip() for name in names.split(",")]
-    found += [_tables()["settings"][name] for name in UNKNOWN_OPTION.findall(output) if name in _tables()["settings"]]
-    return list(dict.fromkeys(found))
+    found = [
+        *(_distribution(name) for name in [*modules, *LOADED_PLUGIN.findall(output)]),
+        *(_plugin_of_option(word) for words in OPTIONS.findall(output) for word in words.split()),
+        *(name.strip() for names in PLUGINS.findall(output) for name in names.split(",")),
+        *(tables["settings"].get(name) for name in UNKNOWN_OPTION.findall(output)),
+    ]
+    return list(dict.fromkeys(name for name in found if name))
+
+
+def _distribution(module: str) -> str:
+    top = module.partition(".")[0]
+    return _tables()["modules"].get(module) or _tables()["modules"].get(top) or top.replace("_", "-").lower()
+
+
+def _plugin_of_option(word: str) -> str | None:
+    """The plugin that knows an option of pytest's command line, by the longest beginning of it that is listed."""
+    options = _tables()["options"]
+    fits = [name for name in options if word == name or (word.startswith(name) and name.startswith("--"))]
+    return options[max(fits, key=len)] if fits else None
 
 
 def plugins_used(folder: Path) -> list[str]:
@@ -280,31 +294,6 @@ def plugins_used(folder: Path) -> list[str]:
 def reason_of(output: str) -> str:
     """The line of pytest's output that best tells why nothing works: the exception, not the summary."""
     lines = [line.removeprefix("INTERNALERROR>").strip() for line in plain_text(output).splitlines() if line.strip()]
-    for wanted in (_marked, _errors):
-        found = list(wanted(lines))
-        if found:
-            return found[0][:300]
-    return lines[-1][:300] if lines else "it printed nothing"
-
-
-def _marked(lines: list[str]) -> Iterator[str]:
-    """What pytest marks as the exception."""
-    for line in lines:
-        if line.startswith("E ") and re.match(r"^E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b", line):
-            yield line[1:].strip()
-
-
-def _errors(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        if re.match(r"^(?:[\w.]+Error\b|ERROR: |error: )", line) and not line.startswith("ERROR: usage:"):
-            yield line
-
-
-def _distribution(module: str) -> str:
-    top = module.partition(".")[0]
-    return _tables()["modules"].get(module) or _tables()["modules"].get(top) or top.replace("_", "-").lower()
-
-
-def _longest(word: str) -> str | None:
-    fits = [name for name in _tables()["options"] if word == name or (word.startswith(name) and name.startswith("--"))]
-    return _tables()["options"][max(fits, key=len)] if fits else None
+    exceptions = (line[1:].strip() for line in lines if EXCEPTION.match(line))
+    errors = (line for line in lines if ERROR.match(line))
+    return next(chain(exceptions, errors, lines[-1:]), "it printed nothing")[:300]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.check import check_package, difficulty_of, rate_package
+from gumshoe.env.bugs.packages.check import check_package, difficulty_of, rate_package
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.check import difficulty_of
+from gumshoe.env.bugs.packages.check import difficulty_of
 from gumshoe.env.tasks import load_tasks
 from support.doctested_cart import CART
 from support.folder_tasks import write_files

@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import NO_SOURCES
-from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, report_of, write_tree
+from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
 from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
@@ -110,7 +110,7 @@ def test_a_fix_is_found_with_its_code_and_tests(repository: Repository) -> None:
     files = read_files(repository.root / ".git", found)
     assert files.places == (("prices.py", "discount"),)
     assert files.tags == {"files": "1", "functions": "1", "change": "adds"}
-    assert report_of(found.message, files.giveaways) == "No negative amounts\n\nA price was below zero."
+    assert symptom_of(found.message, files.giveaways) == "No negative amounts\n\nA price was below zero."
     assert fixes(repository, commits=1) == []
 
 
