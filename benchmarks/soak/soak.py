@@ -1,7 +1,6 @@
 """A soak: many scripted episodes, killed at random moments and resumed, and nothing lost, doubled or left behind.
 
     python -m benchmarks.soak.soak    1,000 episodes, 16 workers, 20 SIGKILLs, then resumed to the end
-    python -m benchmarks.soak.soak --ray    the same over a Ray cluster of two nodes here, one of which is killed
     python -m benchmarks.soak.soak --early 2 --kills 100    each kill up to 2 s after the start, done or not
     python -m benchmarks.soak.soak --seconds 600    at most that long; the same command goes on where this one stopped
     python -m benchmarks.soak.soak --episodes 60 --workers 4 --kills 3 --fresh    a small one
@@ -51,7 +50,6 @@ class Account:
     """What has happened so far; kept in soak.json, so that the soak itself can be resumed."""
 
     kills: int = 0
-    node_killed: bool = False
     seconds: float = 0.0
     replayed: int = 0
     port: int = 0
@@ -75,14 +73,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; resumable")
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills (0)")
     parser.add_argument("--early", type=float, help="kill up to so many seconds after each start, done or not")
-    parser.add_argument("--ray", action="store_true", help="over a Ray cluster of two nodes, one of which is killed")
     parser.add_argument("--fresh", action="store_true", help="forget an earlier soak in the folder")
     options = parser.parse_args()
     options.folder = options.folder.resolve()
     if options.fresh:
         shutil.rmtree(options.folder, ignore_errors=True)
     adopt_orphans()
-    with cluster(options.ray) as nodes, Soak(options, nodes).serving() as soak:
+    with Soak(options).serving() as soak:
         done = soak.run(time.monotonic() + options.seconds)
     if not done:
         print(f"{soak.finished()} of {options.episodes} episodes, {soak.account.kills} kills: the same command goes on")
@@ -91,19 +88,13 @@ def main() -> int:
 
 
 class Soak:
-    """One soak in its folder.
+    """One soak in its folder, with the options of the command line."""
 
-    Args:
-        options: the command line.
-        nodes: the cluster, with its address and a way to kill its second node; None for threads.
-    """
-
-    def __init__(self, options: argparse.Namespace, nodes: Any) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.nodes = nodes
         self.folder: Path = options.folder
         self.run_folder = self.folder / "run"
-        # A short path, since Ray puts sockets below it. Not shared, so that anything left there is from this soak.
+        # Not shared, so that anything left there is from this soak.
         self.temporary = (
             Path(tempfile.gettempdir()) / f"soak-{os.getuid()}-{zlib.crc32(str(self.folder).encode()) % 10**6}"
         )
@@ -159,10 +150,8 @@ class Soak:
         facts: dict[str, Any] = {
             "episodes": self.options.episodes,
             "workers": self.options.workers,
-            "runner": "ray" if self.nodes else "threads",
             "sandbox": self.options.sandbox,
             "kills": account.kills,
-            "node killed": account.node_killed,
             "trajectories": found.total(),
             "lost": self.options.episodes - len(found),
             "twice": sum(count > 1 for count in found.values()),
@@ -192,8 +181,6 @@ class Soak:
             and not facts["journals left"]
             and journals[True] == failures["diverged"]
             and not diverged - hostile
-            # The loss of episodes on the dead node must have been noticed, and they must have been retried elsewhere.
-            and (not self.nodes or failures["SandboxError"] > 0)
             and not (account.left_processes or account.left_containers or account.left_files)
         )
         print("everything held" if held else "something did not hold")
@@ -208,8 +195,6 @@ class Soak:
         """Starts the run, and kills it a moment after the goal is reached."""
         process = self._start()
         self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
-        if self.nodes and not self.account.node_killed and self.account.kills >= self.options.kills // 2:
-            self._lose_a_node(process)
         time.sleep(more_s)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -221,13 +206,6 @@ class Soak:
             process.wait(after_s)
         process.send_signal(signal.SIGKILL)
         process.wait()
-
-    def _lose_a_node(self, process: subprocess.Popen[bytes]) -> None:
-        """Kills the second node in the middle of the run, and lets the first go on alone for a while."""
-        self.nodes.kill_second()
-        self.account.node_killed = True
-        goal = min(self.options.episodes, self.finished() + 2 * self.options.workers)
-        self._wait(process, lambda: self.finished() >= goal or process.poll() is not None)
 
     def _to_the_end(self, deadline: float) -> bool:
         process = self._start()
@@ -258,7 +236,7 @@ class Soak:
         """Waits for whatever a killed run had started to go away, and notes what does not."""
         deadline = time.monotonic() + GONE_S
         # A file stays if no process is left to remove it: there is no point in waiting for files.
-        while left := [pid for pid in descendants(os.getpid()) if not self._of_cluster(pid)]:
+        while left := descendants(os.getpid()):
             reap()
             if time.monotonic() > deadline:
                 break
@@ -268,13 +246,8 @@ class Soak:
         if self.account.kills >= self.options.kills and self.finished() >= self.options.episodes:
             self.account.left_containers += containers_of(self.started)
 
-    def _of_cluster(self, pid: int) -> bool:
-        """Whether a process is the cluster's own, not the run's."""
-        words = command(pid)
-        return bool(self.nodes) and "gumshoe-warden" not in words and ("ray" in words or "gcs_server" in words)
-
     def _files(self) -> list[str]:
-        return sorted(path.name for path in self.temporary.iterdir() if not path.name.startswith("ray"))
+        return sorted(path.name for path in self.temporary.iterdir())
 
     def _hostile(self) -> list[int]:
         return [number for number in range(self.options.episodes) if is_hostile(number, self.options.hostile)]
@@ -307,22 +280,7 @@ class Soak:
             "sandbox": {"kind": self.options.sandbox, "pool": self.options.pool},
             "workers": self.options.workers,
         }
-        if self.nodes:
-            config |= {"runner": "ray", "ray": {"address": self.nodes.address}}
         self.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-
-
-@contextmanager
-def cluster(wanted: bool) -> Generator[Any]:
-    """A Ray cluster of two nodes on this machine; None where none is wanted."""
-    if not wanted:
-        yield None
-        return
-    sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-    from support.collect.ray_cluster import two_nodes
-
-    with two_nodes(cpus=8) as nodes:
-        yield nodes
 
 
 if __name__ == "__main__":

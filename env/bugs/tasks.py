@@ -37,6 +37,7 @@ __all__ = [
     "copy_into_taskset",
     "difficulty",
     "find_projects",
+    "left_out_of_project",
     "problem_statement",
     "sources_of",
     "task_of",
@@ -100,6 +101,7 @@ class Suite:
 
 
 MAX_SOURCE_BYTES = 4 << 20
+ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})
 
 
 @dataclass(frozen=True)
@@ -182,13 +184,14 @@ def copy_into_taskset(project: Project, folder: Path) -> None:
         return
     try:
         with new_folder(folder / project.stored) as fresh:
-            shutil.copytree(project.path, fresh, symlinks=True, ignore=_left_out, dirs_exist_ok=True)
+            shutil.copytree(project.path, fresh, symlinks=True, ignore=left_out_of_project, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
         raise TaskError(f"project {project.name} cannot be copied: {' '.join(str(error).split())}") from None
 
 
-def _left_out(folder: str, names: list[str]) -> set[str]:
-    return left_out_of_copy(folder, names) | ({".venv", "venv"} & set(names))
+def left_out_of_project(folder: str, names: list[str]) -> set[str]:
+    """What is not copied with a project of a user's: what no sandbox sees, and environments (for `shutil.copytree`)."""
+    return left_out_of_copy(folder, names) | (ENVIRONMENTS & set(names))
 
 
 MESSAGE_LINES, MESSAGE_CHARS = 6, 400

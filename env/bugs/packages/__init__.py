@@ -11,8 +11,8 @@
         │ bugs            bugs.py           bugs that are made, by ../make.py
         │ history         history.py        bugs that people repaired
         │                  └ fixes.py           commits as git has them
-        │ check           check.py         proves each task from the files of the set alone
-        └ difficulty      check.py         how hard each bug is to find
+        │ check           check.py          proves each task from the files of the set alone
+        └ difficulty      check.py          how hard each bug is to find
 
 What a stage has found is kept on this machine, by the hash of what went into it.
 """

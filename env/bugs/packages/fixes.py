@@ -103,17 +103,8 @@ def _commits(repository: Path, count: int) -> Iterator[tuple[str, str, dict[str,
     """Name, date and parents of each commit, its message, and how many lines it changes in which file."""
     options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
     form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
-    log = run_git(
-        "--git-dir",
-        str(repository),
-        "-c",
-        "core.quotePath=false",
-        "log",
-        *options,
-        form,
-        f"--max-count={count}",
-        "HEAD",
-    )
+    words = ("-c", "core.quotePath=false", "log", *options, form, f"--max-count={count}", "HEAD")
+    log = run_git(*words, folder=repository)
     for part in log.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
         names, _, rest = part.partition(FIELD)
         message, _, changes = rest.partition(FACTS)
@@ -201,13 +192,13 @@ def read_files(repository: Path, fix: Fix) -> FixFiles:
 
 def _blobs(repository: Path, commit: str, paths: Iterable[str]) -> dict[str, GitBlob]:
     """The files of a commit among `paths`."""
-    listed = run_git("--git-dir", str(repository), "ls-tree", "-z", "--full-tree", commit, "--", *paths)
+    listed = run_git("ls-tree", "-z", "--full-tree", commit, "--", *paths, folder=repository)
     found: dict[str, GitBlob] = {}
     for entry in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
         facts, _, path = entry.partition("\t")
         mode, kind, name = facts.split()
         if kind == "blob":
-            found[path] = GitBlob(run_git("--git-dir", str(repository), "cat-file", "blob", name), mode)
+            found[path] = GitBlob(run_git("cat-file", "blob", name, folder=repository), mode)
     return found
 
 
@@ -222,7 +213,7 @@ def write_tree(repository: Path, fix: Fix, folder: Path) -> Path:
     attributes.write_text("* -export-ignore -export-subst\n")
     shutil.rmtree(folder, ignore_errors=True)
     archive = folder.with_name(f"{folder.name}.tar")
-    run_git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=tree/", "-o", str(archive), fix.parent)
+    run_git("archive", "--format=tar", "--prefix=tree/", "-o", str(archive), fix.parent, folder=repository)
     tree = unpack(archive, folder)
     archive.unlink()
     tests = _blobs(repository, fix.commit, fix.tests)

@@ -23,8 +23,9 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.tasks import left_out_of_project
 from gumshoe.env.git import run_git
-from gumshoe.env.tasks.projects import LEFT_OUT, digest_of
+from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError
 
 __all__ = [
@@ -44,7 +45,6 @@ REMOTE = re.compile(r"^(?:git\+)?(?:https?|ssh|git|file)://|^git@")
 MAX_BYTES = 512 << 20
 MAX_FILES = 50_000
 MAX_TEXT_BYTES = 4 << 20
-NOT_COPIED = LEFT_OUT | {".venv", "venv", ".tox", ".nox"}
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,8 @@ def _clone(place: str, folder: Path) -> tuple[Path, Path, str]:
     repository, archive = folder / "repository.git", folder / "head.tar"
     shutil.rmtree(repository, ignore_errors=True)
     run_git("clone", "--bare", "--template=", "--no-local", "--", place, str(repository))
-    run_git("--git-dir", str(repository), "archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD")
-    version = run_git("--git-dir", str(repository), "rev-parse", "HEAD").decode().strip()
+    run_git("archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD", folder=repository)
+    version = run_git("rev-parse", "HEAD", folder=repository).decode().strip()
     return repository, archive, version[:12]
 
 
@@ -253,17 +253,14 @@ def _members(archive: Path) -> Iterator[tuple[str, bool, IO[bytes]]]:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copies one of the user's own folders: links that lead out of it, caches and git's folder are left out.
+    """Copies a folder of sources; links that lead out of it are left out, too.
 
     Raises TaskError when something cannot be read.
     """
 
     def left_out(folder: str, names: list[str]) -> set[str]:
-        return {
-            name
-            for name in names
-            if name in NOT_COPIED or name.endswith(".pyc") or _leads_out(Path(folder, name), source)
-        }
+        links = {name for name in names if _leads_out(Path(folder, name), source)}
+        return left_out_of_project(folder, names) | links
 
     try:
         shutil.copytree(source, target, symlinks=True, ignore=left_out)
@@ -272,12 +269,11 @@ def copy_tree(source: Path, target: Path) -> None:
 
 
 def _leads_out(path: Path, root: Path) -> bool:
-    if path.is_symlink():
-        try:
-            return not path.resolve().is_relative_to(root.resolve())
-        except (OSError, RuntimeError):  # Links that lead in a circle.
-            return True
-    return not (path.is_dir() or path.is_file())
+    """Whether a path is a link to a place outside of a folder, or one that leads in a circle."""
+    try:
+        return path.is_symlink() and not path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return True
 
 
 def entries(folder: Path) -> list[Path]:

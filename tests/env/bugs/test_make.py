@@ -21,6 +21,8 @@ from support.sandboxes.sandbox_backends import WARM
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
+OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
+
 
 @pytest.fixture(scope="module")
 def casebook() -> SynthResult:
@@ -98,10 +100,12 @@ def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
 
 @pytest.fixture(scope="module")
 def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bugs of three projects on disk."""
+    """On disk: the bugs of three projects, and one omission of each kind, which come first."""
     folder = tmp_path_factory.mktemp("written") / "set"
+    omissions = {task.tags["operator"]: (task, oracle) for task, oracle in casebook.tasks}
     few = {task.tags["project"] for task, _ in casebook.tasks[:3]}
-    tasks = [pair for pair in casebook.tasks if pair[0].tags["project"] in few]
+    tasks = [omissions[kind] for kind in OMISSIONS]
+    tasks += [pair for pair in casebook.tasks if pair[0].tags["project"] in few and pair not in tasks]
     return write_result(SynthResult(tasks, {}), SynthConfig(out=str(folder), sandbox=WARM, workers=2))
 
 
@@ -127,9 +131,10 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
 
 
 def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None:
-    sample = load_tasks(str(written), limit=3)
+    sample = load_tasks(str(written), limit=6)
+    assert [task.tags["operator"] for task, _ in sample][: len(OMISSIONS)] == list(OMISSIONS)
     checked = list(check_tasks(sample, WARM, workers=2))
-    assert [result.problems for result in checked] == [()] * 3
+    assert [result.problems for result in checked] == [()] * 6
     assert [result.falsifiable for result in checked] == [oracle.falsifiable for _, oracle in sample]
     assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
 
