@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
 
 from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
@@ -77,12 +76,10 @@ def _harvest_all(
 def reports_in(out: Path) -> list[PackageReport]:
     """The reports of all packages in a set and of those that it has yet to get, by name.
 
-    Raises TaskError where there are none, or where the list of packages is damaged.
+    Raises TaskError where there are none.
     """
-    asked: Any = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
-    if not isinstance(asked, dict):
-        raise TaskError(f"{out / SOURCES} is damaged: run the harvest again")
-    reports = {name: PackageReport(name, str(source), stage="") for name, source in asked.items()}
+    asked: dict[str, str] = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
+    reports = {name: PackageReport(name, source, stage="") for name, source in asked.items()}
     for folder in (out / PACKAGES).glob("*"):
         report = read_progress(folder)
         if report is not None:

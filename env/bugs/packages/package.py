@@ -29,7 +29,7 @@ from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
-from gumshoe.storage import parse_json, write_atomic
+from gumshoe.storage import write_atomic
 from gumshoe.text import plural
 
 __all__ = ["PackageReport", "harvest_package", "read_progress", "read_report", "with_times"]
@@ -168,7 +168,7 @@ class _Stages:
             del folder
             return find_baseline(self._source.name, built.project, suite, config.baseline, config.sandbox, say)
 
-        return self._noted(FolderCache(stage_folder("baseline"), Baseline).find(key, make))
+        return self._note_baseline(FolderCache(stage_folder("baseline"), Baseline).find(key, make))
 
     def _bugs(self, built: Built, baseline: Baseline, say: Callable[[str], None]) -> Counter[str]:
         """What became of the candidates; tests that turn out to be unfit are deselected."""
@@ -180,7 +180,7 @@ class _Stages:
             except UnfitTests as unfit:
                 problem = str(unfit)
                 say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
-                baseline = self._noted(baseline.without(unfit.tests, unfit.why))
+                baseline = self._note_baseline(baseline.without(unfit.tests, unfit.why))
         raise TaskError(f"its tests do not stabilize: {problem}")
 
     def _history(self, repository: Path, built: Built, say: Callable[[str], None]) -> None:
@@ -190,7 +190,7 @@ class _Stages:
         write_taskset(self._folder, [*stored_taskset(self._folder), *found.tasks])
         _write_locks([built, *found.environments], self._folder)
 
-    def _noted(self, baseline: Baseline) -> Baseline:
+    def _note_baseline(self, baseline: Baseline) -> Baseline:
         self._report.tests, self._report.deselected = len(baseline.passing), baseline.deselected
         return baseline
 
@@ -252,7 +252,7 @@ _REPORTS = TypeAdapter(PackageReport)
 def read_report(folder: Path, file: str = REPORT) -> PackageReport | None:
     """The report of a package's set; None where there is none, or a damaged one."""
     try:
-        return _REPORTS.validate_python(parse_json((folder / file).read_bytes()))
+        return _REPORTS.validate_json((folder / file).read_bytes())
     except (OSError, ValueError):
         return None
 
@@ -262,17 +262,11 @@ def _write_report(report: PackageReport, file: Path) -> None:
 
 
 def read_progress(folder: Path) -> PackageReport | None:
-    """What is known of a package that is not finished: its report where it was refused before, else its stage."""
+    """What is known of a package: its report if it is finished, else the stage that it has reached."""
     report = read_report(folder)
     if report is not None and report.done:
         return report
-    begun = read_report(folder, PROGRESS)
-    if begun is not None:
-        return begun
-    if report is None and (folder / REPORT).exists():
-        why = f"{folder / REPORT} is damaged: run the harvest again"
-        return PackageReport(folder.name, "", stage="report", reason=why)
-    return report
+    return read_report(folder, PROGRESS) or report
 
 
 def with_times(report: PackageReport, earlier: PackageReport | None) -> PackageReport:

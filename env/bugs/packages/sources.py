@@ -200,7 +200,7 @@ def _clone(place: str, folder: Path) -> tuple[Path, Path, str]:
     repository, archive = folder / "repository.git", folder / "head.tar"
     shutil.rmtree(repository, ignore_errors=True)
     run_git("clone", "--bare", "--template=", "--no-local", "--", place, str(repository))
-    run_git("archive", "--format=tar", "--prefix=head/", "-o", str(archive), "HEAD", folder=repository)
+    run_git("archive", "--format=tar", "--prefix=head/", "-o", str(archive.resolve()), "HEAD", folder=repository)
     version = run_git("rev-parse", "HEAD", folder=repository).decode().strip()
     return repository, archive, version[:12]
 

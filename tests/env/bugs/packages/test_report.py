@@ -55,27 +55,6 @@ def test_the_status_tells_what_is_done_refused_on_its_way_and_not_begun(
     assert total == "1 of 5 packages produced a set, 3 verified bugs"
 
 
-def test_the_status_of_a_damaged_set_names_what_is_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, file, text in (
-        ("cut", "report.json", "[1"),
-        ("deep", "report.json", "[" * 100_000),
-        ("odd", "report.json", '{"name": 1, "source": [], "seconds": [1]}'),
-        ("waits", "progress.json", '{"name": "waits", "source": "waits", "stage": null}'),
-        ("bare", "report.json", '{"name": "bare", "source": "bare", "done": true}'),
-    ):
-        (tmp_path / "packages" / name).mkdir(parents=True)
-        (tmp_path / "packages" / name / file).write_text(text)
-    argv = ["harvest", "--status", "--out", str(tmp_path)]
-    assert main(argv) == 0
-    lines = capsys.readouterr().out.splitlines()
-    for name in ("cut", "deep", "odd"):
-        assert f"{name}: report: {tmp_path}/packages/{name}/report.json is damaged: run the harvest again" in lines
-    assert lines[-1] == "1 of 4 packages produced a set, 0 verified bugs"
-    (tmp_path / "sources.json").write_text("[]")
-    assert main(argv) == 2
-    assert "sources.json is damaged" in capsys.readouterr().err
-
-
 def test_a_narrow_terminal_cuts_no_number(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     name = "a-package-with-quite-a-long-name-of-its-own"
