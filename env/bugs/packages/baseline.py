@@ -89,7 +89,7 @@ class Runs:
 
     def add(self, run: TestRun) -> None:
         self.output = run.result.output
-        self.outcomes.append({outcome.id: outcome.outcome for outcome in run.outcomes})
+        self.outcomes.append(_outcomes(run))
         self.messages.update({outcome.id: outcome.message for outcome in run.outcomes if outcome.message})
         spent: dict[str, float] = {}
         for seconds, _, test in DURATION.findall(run.result.output):
@@ -105,6 +105,10 @@ class Runs:
         for test in dict.fromkeys(test for outcomes in self.outcomes for test in outcomes):
             files.setdefault(test.partition("::")[0], []).append(test)
         return files
+
+
+def _outcomes(run: TestRun) -> dict[str, str]:
+    return {outcome.id: outcome.outcome for outcome in run.outcomes}
 
 
 def find_baseline(
@@ -185,34 +189,25 @@ class Tester:
             arguments = tuple(_arguments(dropped, runs))
             note(f"run without {plural(len(dropped), 'test')}")
             seen = [self._run(arguments), self._run(arguments)]
-            output = seen[0].result.output
-            first, second = ({outcome.id: outcome.outcome for outcome in run.outcomes} for run in seen)
-            broken = {test: "fails without the others" for test, outcome in first.items() if outcome in FAILING}
-            broken.update(
-                {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
-            )
-            changing = _changing([first, second])
-            broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
-            # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
-            broken.update(
-                {test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test}
-            )
-            passing = tuple(test for test, outcome in first.items() if outcome in PASSING)
-            if not broken and seen[0].passed and seen[1].passed and len(passing) >= self._config.min_tests:
-                seconds = min(run.result.duration_s for run in seen)
-                return Baseline((*self._suite.arguments, *arguments), passing, dropped, seconds)
+            broken = _broken(_outcomes(seen[0]), _outcomes(seen[1]), dropped)
             if not broken:
-                raise TaskError(self._why_unfit(seen, len(passing)))
+                return self._baseline(seen, arguments, dropped)
+            output = seen[0].result.output
             dropped = {**dropped, **broken}
         raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
 
-    def _why_unfit(self, runs: Sequence[TestRun], passing: int) -> str:
-        """Why runs in which no test fails are not a baseline."""
-        if passing < self._config.min_tests:
-            return f"only {passing} tests pass, and {self._config.min_tests} are needed (baseline.min_tests)"
-        failed = next(run for run in runs if not run.passed)
-        said = reason_of(failed.result.output)
-        return f"no test fails, but pytest ends with exit code {failed.result.exit_code}: {said}"
+    def _baseline(self, runs: Sequence[TestRun], arguments: tuple[str, ...], dropped: dict[str, str]) -> Baseline:
+        """The baseline that equal runs show in which no test fails. Raises TaskError where they show none."""
+        passing = tuple(test for test, outcome in _outcomes(runs[0]).items() if outcome in PASSING)
+        least = self._config.min_tests
+        if len(passing) < least:
+            raise TaskError(f"only {len(passing)} tests pass, and {least} are needed (baseline.min_tests)")
+        for run in runs:
+            if not run.passed:
+                why = f"exit code {run.result.exit_code}: {reason_of(run.result.output)}"
+                raise TaskError(f"no test fails, but pytest ends with {why}")
+        seconds = min(run.result.duration_s for run in runs)
+        return Baseline((*self._suite.arguments, *arguments), passing, dropped, seconds)
 
     def _run(self, arguments: Sequence[str]) -> TestRun:
         measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
@@ -243,6 +238,18 @@ def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
         dropped[test] = "too long together (baseline.suite_s)"
         total -= left[test]
     return {**dropped, **_too_many([test for test in kept if test not in dropped], config)}
+
+
+def _broken(first: Mapping[str, str], second: Mapping[str, str], dropped: Mapping[str, str]) -> dict[str, str]:
+    """What else does not count after two runs without the tests that were dropped, each with the reason."""
+    changing = _changing([first, second])
+    broken = {test: "fails without the others" for test, outcome in first.items() if outcome in FAILING}
+    broken |= {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
+    broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
+    # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
+    return broken | {
+        test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test
+    }
 
 
 def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
