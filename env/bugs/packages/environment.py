@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages import stage_folder
 from gumshoe.env.bugs.packages.build_sandbox import UV, BuildResult, BuildSandbox
 from gumshoe.env.bugs.packages.lock import (
     INSTALL,
@@ -39,7 +41,7 @@ from gumshoe.env.bugs.packages.requirements import (
     test_requirements,
 )
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
-from gumshoe.env.environments import INSIDE
+from gumshoe.env.environments import INSIDE, is_installed
 from gumshoe.errors import TaskError
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Built",
     "add_built_files",
     "build_environment",
+    "get_environment",
     "quiet_arguments",
 ]
 
@@ -101,6 +104,20 @@ class Built:
     arguments: tuple[str, ...] = ()
 
 
+def get_environment(
+    key: str, source: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
+) -> Built:
+    """What is kept under a key of the stage, built where there is none, or no such environment on this machine.
+
+    Takes the other arguments of `build_environment`, and raises what it does.
+    """
+    return FolderCache(stage_folder("environment"), Built).find(
+        key,
+        lambda folder: build_environment(source, folder / "project", config, note, ways),
+        lambda built: is_installed(built.lock.name),
+    )
+
+
 def build_environment(
     source: Path, project: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
 ) -> Built:
@@ -144,7 +161,8 @@ class Builder:
 
     def install(self, python: Interpreter) -> dict[str, str]:
         """Makes the environment, installs the package and its tests' requirements; returns variables to set."""
-        self._note(f"installing with Python {python.text}")
+        day = f" as of {self._config.as_of}" if self._config.as_of else ""
+        self._note(f"installing with Python {python.text}{day}")
         made = self._run(make_venv(python))
         if not made.ok:
             raise TaskError(f"no virtual environment: {made.why}")

@@ -18,15 +18,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gumshoe.cache import FolderCache, JsonlCache
+from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.candidates import FailedTest
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
-from gumshoe.env.bugs.packages.environment import PYTEST_WAYS, Built, add_built_files, build_environment
+from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
 from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
 from gumshoe.env.bugs.tasks import Project, Suite, copy_into_taskset, difficulty, problem_statement
-from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
@@ -139,18 +138,11 @@ class Environments:
             return None
         key = stage_key(self._name, fix.commit, self._config.build.model_dump())
         build = self._config.build.model_copy(update={"as_of": fix.date})
-        cache = FolderCache(stage_folder("environment"), Built)
-
-        def make(folder: Path) -> Built:
-            self._say(f"building an environment as of {fix.date}")
-            return build_environment(source, folder / "project", build, self._say, PYTEST_WAYS)
-
         try:
-            built = cache.find(key, make, lambda built: is_installed(built.lock.name))
+            return get_environment(key, source, build, self._say)
         except TaskError:
             self.reject()
             return None
-        return built
 
     def accept(self, built: Built) -> None:
         """Goes on with an environment in which a commit's tests pass."""

@@ -19,12 +19,11 @@ from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.packages.bugs import harvest_bugs
 from gumshoe.env.bugs.packages.check import check_package, rate_package
-from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, build_environment
+from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, get_environment
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
 from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import UnfitTests
-from gumshoe.env.environments import is_installed
 from gumshoe.env.sandboxes.open import close_pools, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
@@ -147,28 +146,21 @@ class _Stages:
         """The environment, and the stage's key."""
         config = self._config
         key = stage_key(self._source.name, fetched.digest, config.build.model_dump())
-        doctests = config.runner == "doctest"
-        if doctests:
-            key = stage_key(key, config.runner)
-
-        def make(folder: Path) -> Built:
-            ways = DOCTEST_WAYS if doctests else PYTEST_WAYS
-            return build_environment(fetched.folder, folder / "project", config.build, say, ways)
-
-        cache = FolderCache(stage_folder("environment"), Built)
-        built = cache.find(key, make, lambda built: is_installed(built.lock.name))
-        return built, key
+        ways = PYTEST_WAYS
+        if config.runner == "doctest":
+            key, ways = stage_key(key, config.runner), DOCTEST_WAYS
+        return get_environment(key, fetched.folder, config.build, say, ways), key
 
     def _baseline(self, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
         config = self._config
         suite = Suite(built.lock.name, built.arguments)
         key = stage_key(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
 
-        def make(folder: Path) -> Baseline:
-            del folder
+        def make(_: Path) -> Baseline:
             return find_baseline(self._source.name, built.project, suite, config.baseline, config.sandbox, say)
 
-        return self._note_baseline(FolderCache(stage_folder("baseline"), Baseline).find(key, make))
+        cache = FolderCache(stage_folder("baseline"), Baseline)
+        return self._note_baseline(cache.find(key, make))
 
     def _bugs(self, built: Built, baseline: Baseline, say: Callable[[str], None]) -> Counter[str]:
         """What became of the candidates; tests that turn out to be unfit are deselected."""
