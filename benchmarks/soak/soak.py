@@ -34,8 +34,7 @@ from typing import Any
 import yaml
 
 from benchmarks.soak.leftovers import adopt_orphans, command, containers_of, reap
-from benchmarks.soak.model_server import SoakModel, is_hostile, serve_model
-from benchmarks.soak.tasks import make_tasks
+from benchmarks.soak.scenario import SoakModel, is_hostile, make_tasks, serve_model
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.storage import write_atomic
 from tests.support.sandboxes.processes import descendants
