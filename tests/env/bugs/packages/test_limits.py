@@ -36,7 +36,7 @@ def config(package: Path, tmp_path: Path, cache: Path) -> HarvestConfig:
     """A harvest of the package without what an earlier one has cached, its environment apart."""
     for stage in ("baseline", "bugs", "verdicts"):
         shutil.rmtree(cache / "harvest" / stage, ignore_errors=True)
-    return HarvestConfig(sources=(str(package),), out=str(tmp_path / "set"), per_package=13, difficulty=False)
+    return HarvestConfig(sources=(str(package),), out=str(tmp_path / "set"), per_package=40, difficulty=False)
 
 
 def test_a_harvest_goes_on_after_a_package_whose_sandbox_breaks(config: HarvestConfig, tmp_path: Path) -> None:
