@@ -286,7 +286,7 @@ def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
         second = env.snapshot()
         env.restore(first)
         third = env.snapshot()
-        *_, info = env.step(call("pdb", command="condition 1 a > 9\n!seen = 2"))
+        *_, info = env.step(call("pdb", command="cl\nb calc.py:2, a > 9\n!seen = 2"))
         assert len(info["observation"].data["checkpoints"]) == 1
         fourth = env.snapshot()
         early, late = (1, None), (2, "a > 9")
