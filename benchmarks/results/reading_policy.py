@@ -16,14 +16,14 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.collect.episode.conversation import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.policies.seeker import ScriptedSeeker, Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.records import Completion, Decision, Message, Task, ToolSchema
+from gumshoe.records import Decision, Task
 
-__all__ = ["ReadingPolicy", "make"]
+__all__ = ["Reading", "make"]
 
-NOTHING = "Nothing that the test calls is defined in the project."
+GIVE_UP = Turn(Decision.REPORT, None, "Nothing that the test calls is defined in the project.")
 LINES_OF_A_TEST, LINES_OF_A_FUNCTION, NAMES = 24, 60, 6
 _FAILING = re.compile(r"(\w+)(?:\[.*\])? fails:")
 _CALLED = re.compile(r"\b([A-Za-z_]\w+)\(")
@@ -31,31 +31,28 @@ _QUOTED = re.compile(r"'([A-Za-z_]\w+)'")
 _NOT_TOLD_BY = re.compile(r"assert|test|raises|parametrize", re.IGNORECASE)
 
 
-class ReadingPolicy:
+class Reading:
     """Five turns: grep, view, grep, view, report. Where one finds nothing, it is the last, and the episode ends."""
 
     kind = "reading"
-    model = ""
-    trusted = True
+    tools = frozenset({"grep", "view", "report"})
 
     def __init__(self, task: Task) -> None:
         self._problem = task.problem_statement
         self._test = _FAILING.findall(self._problem)[:1]
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+    def choose(self, situation: Situation) -> Turn:
         """The next turn."""
-        del tools
-        outputs = tool_outputs(messages)
-        match outputs:
+        match situation.outputs:
             case []:
-                return _look_up(0, self._test, "I look up the failing test.")
+                return _look_up(self._test, "I look up the failing test.")
             case [found]:
-                return _view(1, _matches(found), LINES_OF_A_TEST, "I read the test.")
+                return _view(_matches(found), LINES_OF_A_TEST, "I read the test.")
             case [_, test]:
-                return _look_up(2, self._names(test), "I look up what the test calls.")
+                return _look_up(self._names(test), "I look up what the test calls.")
             case [_, _, found]:
-                return _view(3, self._ranked(_matches(found)), LINES_OF_A_FUNCTION, "I read the likeliest of these.")
-            case _:
+                return _view(self._ranked(_matches(found)), LINES_OF_A_FUNCTION, "I read the likeliest of these.")
+            case outputs:
                 return _report(outputs[-1])
 
     def _names(self, test: ToolOutput) -> list[str]:
@@ -79,10 +76,9 @@ class ReadingPolicy:
         return sorted(own, key=key)
 
 
-def make(task: Task, seed: int) -> ReadingPolicy:
+def make(task: Task, seed: int) -> ScriptedSeeker:
     """The policy for an episode of a task; it does nothing at random."""
-    del seed
-    return ReadingPolicy(task)
+    return ScriptedSeeker(Reading(task), seed=seed)
 
 
 def _matches(found: ToolOutput) -> list[dict[str, Any]]:
@@ -94,19 +90,22 @@ def _name(line: str) -> str:
     return re.split(r"\W+", line.strip())[1]
 
 
-def _look_up(turn: int, names: Iterable[str], why: str) -> Completion:
+def _look_up(names: Iterable[str], why: str) -> Turn:
     pattern = "|".join(names)
-    return _seek(turn, why, "grep", {"pattern": rf"^ *(def|class) ({pattern})\b"}) if pattern else _give_up()
+    if not pattern:
+        return GIVE_UP
+    return Turn(Decision.SEEK, None, why, "grep", {"pattern": rf"^ *(def|class) ({pattern})\b"})
 
 
-def _view(turn: int, matches: Sequence[Mapping[str, Any]], lines: int, why: str) -> Completion:
+def _view(matches: Sequence[Mapping[str, Any]], lines: int, why: str) -> Turn:
     if not matches:
-        return _give_up()
+        return GIVE_UP
     first = matches[0]
-    return _seek(turn, why, "view", {"path": first["path"], "start": first["line"], "end": first["line"] + lines})
+    place = {"path": first["path"], "start": first["line"], "end": first["line"] + lines}
+    return Turn(Decision.SEEK, None, why, "view", place)
 
 
-def _report(shown: ToolOutput) -> Completion:
+def _report(shown: ToolOutput) -> Turn:
     lines = list(shown.data["lines"])
     start = int(shown.data["start"])
     end = start + _length(lines) - 1
@@ -116,7 +115,7 @@ def _report(shown: ToolOutput) -> Completion:
         "locations": [{"path": shown.data["path"], "start": start, "end": end, "symbol": symbol}],
         "hypothesis": hypothesis,
     }
-    return turn_with_call(4, format_decision(Decision.REPORT, None, hypothesis), "report", arguments)
+    return Turn(Decision.REPORT, None, hypothesis, "report", arguments)
 
 
 def _length(lines: Sequence[str]) -> int:
@@ -129,11 +128,3 @@ def _length(lines: Sequence[str]) -> int:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def _seek(turn: int, why: str, tool: str, arguments: dict[str, JsonValue]) -> Completion:
-    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
-
-
-def _give_up() -> Completion:
-    return Completion(text=format_decision(Decision.REPORT, None, NOTHING))

@@ -1,7 +1,7 @@
 """The conversation as servers want it, with native tool calls or as text; and what a model wrote, read back.
 
 Each turn of an agent opens with its decision, its confidence and the reason: `[seek 0.8] The test fails in total(); I
-look at its values there.` What it does not state is None. Policies that are programs make their turns here.
+look at its values there.` What it does not state is None.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import JsonValue
@@ -33,7 +32,6 @@ __all__ = [
     "read_turn",
     "shown",
     "split_thought",
-    "turn_with_call",
 ]
 
 THINK_END = "</think>"
@@ -206,14 +204,6 @@ def format_decision(decision: Decision, confidence: float | None, rationale: str
     """The text that `parse_decision` reads back. `confidence` is rounded to one decimal."""
     sure = "" if confidence is None else f" {confidence:.1f}"
     return f"[{decision.value}{sure}] {rationale}".rstrip()
-
-
-def turn_with_call(
-    turn: int, text: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})
-) -> Completion:
-    """A turn that calls one tool; `turn` counts from 0 and names the call."""
-    call = ToolCall(id=f"call-{turn}", name=tool, arguments=dict(arguments))
-    return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
 
 def describe_turn(completion: Completion) -> str:

@@ -1,30 +1,26 @@
 """The heuristics to beat: they run one tool, and report the place that it shows last or first.
 
-The policy `vary` also tries small changes in the suspects, and reports where one helps. If the agent has `pdb`, it also
-stops there, and cites what it sees last.
+`vary` also tries small changes in the suspects, and reports where one helps. If the agent has `pdb`, it also stops
+there, and cites what it sees last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
-from pydantic import JsonValue
-
-from gumshoe.collect.data.evidence import failure_fact, failures, pack_arguments, stop_at
-from gumshoe.collect.episode.conversation import format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame, tool_outputs
+from gumshoe.collect.data.evidence import failure_fact, failures, stop_at
+from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame
+from gumshoe.collect.policies.seeker import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.errors import PolicyError
-from gumshoe.records import Completion, ContextPack, DebugFrame, Decision, Fact, Finding, Location, Message, ToolSchema
+from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location
 from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, read_changes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.whatif import helpful, stop_command
 
-__all__ = ["SUSPECT", "TRACEBACK", "VaryPolicy"]
+__all__ = ["SUSPECT", "TRACEBACK", "OneLook", "VarySuspects"]
 
 NOTHING = "Running the tests shows no suspect."
 CLAIMS: dict[Effect, str] = {
@@ -39,35 +35,39 @@ of 45 where nothing helps."""
 
 
 @dataclass
-class Heuristic:
-    """Two turns: a call of `tool`, and a report of the place that `find` sees in its output.
+class OneLook:
+    """Calls one tool, and reports the place that `find` sees in its answer.
 
-    Where `find` sees none, the second turn calls nothing, which ends the episode.
+    Attributes:
+        kind: the policy's name.
+        tool: what is called.
+        find: the report; None if there is no place, which ends the episode.
+        plan: said with the call.
+        found: said with the report.
+        nothing: said instead of a report.
     """
 
     kind: str
     tool: str
-    find: Callable[[ToolOutput], dict[str, JsonValue] | None]
+    find: Callable[[ToolOutput], ContextPack | None]
     plan: str
-    """Said with the first call."""
     found: str
-    """Said with a report."""
     nothing: str
-    """Said instead of a report."""
 
-    model = ""
-    trusted = True
+    @property
+    def tools(self) -> frozenset[str]:
+        """Those that it cannot do without."""
+        return frozenset({self.tool, "report"})
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Calls the tool first, then reports."""
-        del tools
-        seen = tool_outputs(messages)
-        if not seen:
-            return turn_with_call(0, format_decision(Decision.SEEK, None, self.plan), self.tool)
-        report = self.find(seen[0])
-        if report is None:
-            return Completion(text=format_decision(Decision.REPORT, None, self.nothing))
-        return turn_with_call(1, format_decision(Decision.REPORT, None, self.found), "report", report)
+    def choose(self, situation: Situation) -> Turn:
+        """The call, then the report."""
+        output = situation.last(self.tool)
+        if output is None:
+            return Turn(Decision.SEEK, None, self.plan, self.tool)
+        pack = self.find(output)
+        if pack is None:
+            return Turn(Decision.REPORT, None, self.nothing)
+        return situation.report(pack, None, self.found)
 
 
 def last_frame(data: Mapping[str, Any]) -> DebugFrame | None:
@@ -76,36 +76,34 @@ def last_frame(data: Mapping[str, Any]) -> DebugFrame | None:
     return last_own_frame([*frames, *(DebugFrame.model_validate(frame) for frame in data.get("frames", ()))])
 
 
-def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> list[JsonValue]:
-    """A finding that cites the last fact about a line; none if no fact is about it."""
-    there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (path, line)]
-    return [{"fact": fact.number, "claim": claim} for fact in there[-1:]]
-
-
-def _end_of_traceback(output: ToolOutput) -> dict[str, JsonValue] | None:
+def _end_of_traceback(output: ToolOutput) -> ContextPack | None:
     frame = last_frame(output.data)
     if frame is None or holds_tests(frame.path):
         return None
-    return {
-        "locations": [{"path": frame.path, "start": frame.line}],
-        "findings": _citing(output.facts, frame.path, frame.line, "last line of the traceback"),
-        "hypothesis": f"The traceback ends at {frame.path}:{frame.line}.",
-    }
+    place = Location(path=frame.path, start=frame.line, end=frame.line)
+    findings = _citing(output.facts, frame.path, frame.line, "last line of the traceback")
+    return ContextPack(
+        locations=(place,), findings=findings, hypothesis=f"The traceback ends at {frame.path}:{frame.line}."
+    )
 
 
-def _first_suspect(output: ToolOutput) -> dict[str, JsonValue] | None:
+def _first_suspect(output: ToolOutput) -> ContextPack | None:
     suspects = shown_suspects(output.data)
     if not suspects:
         return None
     first = suspects[0]
-    return {
-        "locations": [{"path": first["path"], "start": first["start"], "end": first["end"]}],
-        "findings": _citing(output.facts[:1], first["path"], min(first["lines"], default=0), "likeliest function"),
-        "hypothesis": f"The likeliest function is in {first['path']}.",
-    }
+    place = Location(path=first["path"], start=first["start"], end=first["end"])
+    findings = _citing(output.facts[:1], place.path, min(first["lines"], default=0), "likeliest function")
+    return ContextPack(locations=(place,), findings=findings, hypothesis=f"The likeliest function is in {place.path}.")
 
 
-TRACEBACK = Heuristic(
+def _citing(facts: Sequence[Fact], path: str, line: int, claim: str) -> tuple[Finding, ...]:
+    """A finding that cites the last fact about a line; none if no fact is about it."""
+    there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (path, line)]
+    return tuple(fact.finding(claim) for fact in there[-1:])
+
+
+TRACEBACK = OneLook(
     kind="traceback",
     tool="eval",
     find=_end_of_traceback,
@@ -115,67 +113,52 @@ TRACEBACK = Heuristic(
 )
 """Runs the tests, and reports the last line of the traceback that is in the repository's own code, tests left out."""
 
-SUSPECT = Heuristic(
+SUSPECT = OneLook(
     kind="suspect",
     tool="suspects",
     find=_first_suspect,
     plan="I look for suspects.",
     found="I report the first suspect.",
-    nothing="Running the tests shows no suspect.",
+    nothing=NOTHING,
 )
 """Reports the function that comes first in the list of `suspects`."""
 
 
-class VaryPolicy:
+class VarySuspects:
     """Runs the tests, looks for suspects, varies them, and reports where a change helps, or else the first suspect.
 
     With `pdb`, it stops at that place before it reports.
     """
 
     kind = "vary"
-    model = ""
-    trusted = True
+    tools = frozenset({"eval", "suspects", "vary", "report"})
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The next turn; one without a call where nothing is suspected. Raises PolicyError if a tool is missing."""
-        offered = {tool.name for tool in tools}
-        missing = {"eval", "suspects", "vary", "report"} - offered
-        if missing:
-            raise PolicyError(f"the policy vary needs the tool {', '.join(sorted(missing))}: list it in agent.tools")
-        outputs = tool_outputs(messages)
-        by_tool = {output.tool: output for output in outputs}
-        turn = len(outputs)
-        if turn == 0:
-            return _seek(turn, "I run the tests to see what fails.", "eval")
-        if turn == 1:
-            return _seek(turn, "Which functions do the failing tests run?", "suspects")
-        listed = by_tool.get("suspects")
-        suspects = shown_suspects(listed.data) if listed is not None else ()
-        if listed is None or not suspects:
-            return Completion(text=format_decision(Decision.REPORT, None, NOTHING))
-        varied = by_tool.get("vary")
+    def choose(self, situation: Situation) -> Turn:
+        """The next turn; one without a call if nothing is suspected."""
+        if situation.last("eval") is None:
+            return Turn(Decision.SEEK, None, "I run the tests to see what fails.", "eval")
+        listed, varied, stopped = (situation.last(tool) for tool in ("suspects", "vary", "pdb"))
+        if listed is None:
+            return Turn(Decision.SEEK, None, "Which functions do the failing tests run?", "suspects")
+        suspects = shown_suspects(listed.data)
+        if not suspects:
+            return Turn(Decision.REPORT, None, NOTHING)
         if varied is None:
-            why = f"Where in {suspects[0]['function']} does a small change help?"
-            return _seek(turn, why, "vary")
+            return Turn(Decision.SEEK, None, f"Where in {suspects[0]['function']} does a small change help?", "vary")
         place = varied.data.get("place") or {**suspects[0], "symbol": suspects[0]["function"]}
-        if "pdb" in offered and "pdb" not in by_tool:
+        if "pdb" in situation.offered and stopped is None:
             why = f"What are the values at line {place['start']}?"
-            return _seek(turn, why, "pdb", {"command": stop_command(place)})
+            return Turn(Decision.SEEK, None, why, "pdb", {"command": stop_command(place)})
         best = next(iter(helpful(read_changes(varied.data))), None)
         if best is not None and not _holds(place, best):
             best = None
-        pack = _pack(outputs, listed, place, varied, best)
-        seen = _seen_at(place, by_tool["pdb"]) if "pdb" in by_tool else None
+        pack = _pack(situation.outputs, listed, place, varied, best)
         thought = pack.hypothesis
-        if seen is not None:  # The fewer words a report has, the fewer a small model can get wrong.
-            pack = pack.model_copy(update={"findings": (seen,), "hypothesis": ""})
+        value = _seen_at(place, stopped) if stopped is not None else None
+        if value is not None:  # The fewer words a report has, the fewer a small model can get wrong.
+            pack = pack.model_copy(update={"findings": (value,), "hypothesis": ""})
             thought = "I report this place."
-        text = format_decision(Decision.REPORT, SURE[None if best is None else best.effect], thought)
-        return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
-
-
-def _seek(turn: int, why: str, tool: str, arguments: Mapping[str, JsonValue] = MappingProxyType({})) -> Completion:
-    return turn_with_call(turn, format_decision(Decision.SEEK, None, why), tool, arguments)
+        return situation.report(pack, SURE[None if best is None else best.effect], thought)
 
 
 def _holds(place: Mapping[str, Any], change: ChangeResult) -> bool:

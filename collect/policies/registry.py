@@ -22,17 +22,16 @@ from gumshoe.collect.config import (
     VaryConfig,
 )
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.episode.conversation import count_turns, format_decision
-from gumshoe.collect.episode.tool_output import tool_outputs
+from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
+from gumshoe.collect.policies.seeker import ScriptedSeeker, Strategy
 from gumshoe.errors import ConfigError, GumshoeError, PolicyError, ScriptExhausted
 from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Decision, Message, Oracle, Task, ToolSchema
+from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
 from gumshoe.storage import read_records
 
 __all__ = [
-    "NEEDS_A_TEST",
     "TRUSTED_KINDS",
     "Recordings",
     "ScriptedPolicy",
@@ -41,7 +40,6 @@ __all__ = [
     "make_policy",
 ]
 
-NEEDS_A_TEST = "The tests of this issue are hidden: someone has to reproduce it first, which I cannot."
 TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
 
@@ -69,42 +67,14 @@ def check_policy(config: PolicyConfig) -> None:
 def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:
     """The policy of one episode of `task`. Only the scripted teacher gets the oracle.
 
-    Where the tests that the issue breaks are hidden, those that go by failing tests wait for a reproduction.
-
     Raises:
         ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read.
         PolicyError: a replayed run has no episode of the task, or one's own policy raises something.
     """
-    policy = _make(config, task, oracle, seed)
-    goes_by_tests = isinstance(config, TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig)
-    return OnceReproduced(policy) if goes_by_tests and task.regime == "issue" else policy
-
-
-def _make(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) -> Policy:
     match config:
-        case TeacherConfig():
-            from gumshoe.collect.policies.teacher import TeacherPolicy
-
-            if oracle is None:
-                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source provides none")
-            whole = config.locations == "functions"
-            return TeacherPolicy(task, oracle, seed=seed, explore=config.explore, whole_functions=whole)
-        case TracebackConfig():
-            from gumshoe.collect.policies.heuristics import TRACEBACK
-
-            return TRACEBACK
-        case SuspectConfig():
-            from gumshoe.collect.policies.heuristics import SUSPECT
-
-            return SUSPECT
-        case VaryConfig():
-            from gumshoe.collect.policies.heuristics import VaryPolicy
-
-            return VaryPolicy()
-        case InvestigatorConfig():
-            from gumshoe.collect.policies.investigator import InvestigatorPolicy
-
-            return InvestigatorPolicy(seed=seed, sure=config.sure, patience=config.patience, turns=config.turns)
+        case TeacherConfig() | TracebackConfig() | SuspectConfig() | VaryConfig() | InvestigatorConfig():
+            needs_test = task.regime == "issue" and not isinstance(config, TeacherConfig)
+            return ScriptedSeeker(_make_strategy(config, task, oracle), seed=seed, needs_test=needs_test)
         case ScriptedConfig():
             return ScriptedPolicy(load_script(Path(config.script)))
         case ReplayConfig():
@@ -125,6 +95,29 @@ def _make(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: int) ->
             return AnthropicPolicy(config, seed=seed)
         case _:
             assert_never(config)
+
+
+def _make_strategy(
+    config: TeacherConfig | TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig,
+    task: Task,
+    oracle: Oracle | None,
+) -> Strategy:
+    """How a scripted seeker chooses its turns. Raises ConfigError where the teacher lacks an oracle."""
+    match config:
+        case TeacherConfig():
+            from gumshoe.collect.policies.teacher import Teacher
+
+            if oracle is None:
+                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source provides none")
+            return Teacher(task, oracle, explore=config.explore, whole_functions=config.locations == "functions")
+        case InvestigatorConfig():
+            from gumshoe.collect.policies.investigator.policy import Investigator
+
+            return Investigator(sure=config.sure, patience=config.patience, turns=config.turns)
+        case TracebackConfig() | SuspectConfig() | VaryConfig():
+            from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, VarySuspects
+
+            return {"traceback": TRACEBACK, "suspect": SUSPECT, "vary": VarySuspects()}[config.kind]
 
 
 def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
@@ -148,26 +141,6 @@ def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
 @lru_cache(maxsize=4)
 def _recordings(run: str) -> Recordings:
     return Recordings(Path(run))
-
-
-class OnceReproduced:
-    """A policy that goes by failing tests, in the regime `issue`: those that fail there are not about the issue.
-
-    It gives up at once, unless a test has reproduced the issue, as an agent that began the episode may have written.
-    """
-
-    trusted = True
-
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self.kind, self.model = policy.kind, policy.model
-
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The policy's next turn, or its last."""
-        written = [output for output in tool_outputs(messages) if output.tool == "reproduce"]
-        if written and written[-1].data.get("status") == "reproduced":
-            return self._policy.complete(messages, tools)
-        return Completion(text=format_decision(Decision.REPORT, 0.0, NEEDS_A_TEST))
 
 
 class ScriptedPolicy:

@@ -12,25 +12,25 @@ from __future__ import annotations
 
 import builtins
 import keyword
-import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from gumshoe.collect.data.evidence import build_pack, failures, pack_arguments, region_of, seen_code, stop_at
-from gumshoe.collect.episode.conversation import count_turns, format_decision
-from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
+from pydantic import JsonValue
+
+from gumshoe.collect.data.evidence import build_pack, failures, region_of, seen_code, stop_at
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.policy import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.collect.policies.seeker import Situation, Turn
 from gumshoe.errors import PolicyError, ScriptExhausted
-from gumshoe.records import Completion, ContextPack, Decision, Message, Oracle, Task, ToolCall, ToolSchema
+from gumshoe.records import ContextPack, Decision, Oracle, Task
 from gumshoe.text import plural
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement
 
-__all__ = ["TeacherPolicy"]
+__all__ = ["Teacher"]
 
 AROUND = 20
 """Lines that it reads before and after one that a search has found."""
@@ -43,17 +43,12 @@ TRIES = 0.6
 """How often it tries changes at the place in memory, if it may."""
 
 
-Turn = tuple[Decision, float | None, str, str, Mapping[str, object]]
-"""Decision, confidence, rationale, tool (empty: no call) and arguments."""
-
-
-class TeacherPolicy:
-    """One episode of the teacher.
+class Teacher:
+    """The strategy of one episode.
 
     Args:
         task: what is worked on.
         oracle: its answer.
-        seed: decides the choices that the answer leaves open: wording, order, wrong turns.
         explore: probability of a look that is not needed, at each turn, 0 to 1.
         whole_functions: report the functions that hold the lines that matter, not these lines alone.
 
@@ -62,200 +57,174 @@ class TeacherPolicy:
     """
 
     kind = "teacher"
-    model = ""
-    trusted = True
+    tools = frozenset[str]()
 
-    def __init__(
-        self,
-        task: Task,
-        oracle: Oracle,
-        *,
-        seed: int = 0,
-        explore: float = 0.25,
-        whole_functions: bool = False,
-    ) -> None:
+    def __init__(self, task: Task, oracle: Oracle, *, explore: float = 0.25, whole_functions: bool = False) -> None:
         self._task = task
         self._gold = read_gold(oracle)
-        self._seed = seed
         self._explore = explore
         self._whole_functions = whole_functions
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+    def choose(self, situation: Situation) -> Turn:
         """The next turn, from what was seen so far.
 
         Raises:
             ScriptExhausted: the episode goes on after the teacher's last turn.
             PolicyError: the agent lacks a tool that the teacher needs.
         """
-        offered = frozenset(tool.name for tool in tools)
-        if not {"report", "rewrite"} & offered:
+        if not {"report", "rewrite"} & situation.offered:
             raise PolicyError("the teacher needs the tool rewrite, or report, to end an episode")
-        number = count_turns(messages)
-        here = _Here(tool_outputs(messages), offered, random.Random(f"{self._seed} {number}"))
-        if here.is_over():
+        seen = _Seen(situation)
+        if seen.is_over():
             raise ScriptExhausted(f"the teacher has finished {self._task.id} but another turn was requested")
-        decision, sure, why, tool, arguments = self._decide(here, shown_text(messages))
-        text = format_decision(decision, sure, why)
-        if not tool:
-            return Completion(text=text)
-        call = ToolCall.model_validate({"id": f"call-{number}", "name": tool, "arguments": arguments})
-        return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
-
-    def _decide(self, here: _Here, shown: str) -> Turn:
-        if here.called("rewrite"):
-            return self._repair(here)
-        look = self._look(here, shown)
+        if "rewrite" in seen.called:
+            return self._repair(seen)
+        look = self._look(seen)
         if look is not None:
-            return Decision.SEEK, self._sure(here), here.words.before(look), look.kind, look.arguments
-        if "report" in here.offered:
-            return self._hand_over(here)
-        if self._missing(here):
-            return Decision.SUBMIT, 0.1, here.words.give_up(), "submit", {}
-        return self._repair(here)
+            return Turn(Decision.SEEK, self._sure(seen), seen.words.before(look), look.kind, look.arguments)
+        if "report" in seen.offered:
+            return self._hand_over(seen)
+        if self._missing(seen):
+            return Turn(Decision.SUBMIT, 0.1, seen.words.give_up(), "submit")
+        return self._repair(seen)
 
-    def _look(self, here: _Here, shown: str) -> Look | None:
+    def _look(self, seen: _Seen) -> Look | None:
         """The next look; None if everything that matters has been seen, or nothing leads there."""
-        found = [look for look in looks(here.belief, here.outputs, here.offered) if look.bits > 0]
+        found = [look for look in looks(seen.belief, seen.outputs, seen.offered) if look.bits > 0]
         opening = [look for look in found if look.kind in ("eval", "suspects")]
-        if not here.outputs and "listdir" in here.offered and here.rng.random() < self._explore:
+        if not seen.outputs and "listdir" in seen.offered and seen.rng.random() < self._explore:
             return Look("listdir", 0.0)
         if opening:
-            return here.rng.choice(opening) if self._explore else min(opening, key=lambda look: look.kind)
+            return seen.rng.choice(opening) if self._explore else min(opening, key=lambda look: look.kind)
         wrong = [look for look in found if look.function is not None and not self._holds_gold(look.function)]
-        if wrong and self._wrong_turns(here) < MOST_WRONG_TURNS and here.rng.random() < self._explore:
+        if wrong and self._wrong_turns(seen) < MOST_WRONG_TURNS and seen.rng.random() < self._explore:
             return wrong[0]
-        missing = self._missing(here)
-        if missing and "view" in here.offered:
-            return self._towards(*missing[0], here, shown)
-        return None if missing else self._at_the_place(here)
+        missing = self._missing(seen)
+        if missing and "view" in seen.offered:
+            return self._towards(*missing[0], seen)
+        return None if missing else self._at_the_place(seen)
 
-    def _missing(self, here: _Here) -> list[tuple[str, int]]:
+    def _missing(self, seen: _Seen) -> list[tuple[str, int]]:
         """The first line in each file that matters and has not been seen yet."""
-        unseen = {path: numbers - here.code.get(path, {}).keys() for path, numbers in self._gold.lines.items()}
+        unseen = {path: numbers - seen.code.get(path, {}).keys() for path, numbers in self._gold.lines.items()}
         return [(path, min(numbers)) for path, numbers in unseen.items() if numbers]
 
-    def _towards(self, path: str, line: int, here: _Here, shown: str) -> Look | None:
+    def _towards(self, path: str, line: int, seen: _Seen) -> Look | None:
         """A look at a line if something seen leads there, or else a search; None at a dead end."""
-        around = here.belief.function_of(path, line)
+        around = seen.belief.function_of(path, line)
         if around is not None:
             start, end = window_of(around, line)
-            return Look("view", 0.0, around, path=path, start=here.unread(path, start, line), end=end)
-        found = here.matches.get(path, {})
+            return Look("view", 0.0, around, path=path, start=seen.unread(path, start, line), end=end)
+        found = seen.matches.get(path, {})
         if line in found or any(text.lstrip().startswith(("def ", "async def ")) for text in found.values()):
             start, end = _window(found, line)
-            return Look("view", 0.0, path=path, start=here.unread(path, start, line), end=end)
-        pattern = self._searched(path, line, here, shown)
-        if pattern and "grep" in here.offered:
+            return Look("view", 0.0, path=path, start=seen.unread(path, start, line), end=end)
+        pattern = self._searched(path, line, seen)
+        if pattern and "grep" in seen.offered:
             return Look("grep", 0.0, text=pattern)
-        if path in shown:
-            page = here.unread(path, 1, line)
+        if path in seen.situation.shown:
+            page = seen.unread(path, 1, line)
             return Look("view", 0.0, path=path, start=page, end=page + PAGE - 1)
-        return Look("listdir", 0.0) if "listdir" in here.offered and not here.called("listdir") else None
+        return Look("listdir", 0.0) if "listdir" in seen.offered and "listdir" not in seen.called else None
 
-    def _searched(self, path: str, line: int, here: _Here, shown: str) -> str | None:
+    def _searched(self, path: str, line: int, seen: _Seen) -> str | None:
         """What to search for: a name seen before that the line holds, else all functions; None once both were tried."""
-        words = set(re.findall(r"\w+", shown))
+        words = set(re.findall(r"\w+", seen.situation.shown))
         names = [name for name in names_in(self._gold.texts.get(path, {}).get(line, "")) if name in words]
-        tried = {output.data.get("pattern") for output in here.outputs if output.tool == "grep"}
-        count = sum(output.tool == "grep" for output in here.outputs)
+        tried = {output.data.get("pattern") for output in seen.outputs if output.tool == "grep"}
+        count = sum(output.tool == "grep" for output in seen.outputs)
         patterns = [*sorted(names, key=len, reverse=True)[:1], OUTLINE]
         return next((pattern for pattern in patterns[count:] if pattern not in tried), None)
 
-    def _at_the_place(self, here: _Here) -> Look | None:
+    def _at_the_place(self, seen: _Seen) -> Look | None:
         """A look at run time at what was read: values, or changes in memory."""
         for path, line in self._gold.places[:2]:
-            around, function = region_of(here.code.get(path, {}), line), here.belief.function_of(path, line)
+            around, function = region_of(seen.code.get(path, {}), line), seen.belief.function_of(path, line)
             # The region of a function that was read in part ends where reading did.
             inside = range(around.start, max(around.end, function.end if function else 0) + 1)
-            stopped = any(stop_at(output, path, inside) for output in here.outputs) or here.stops_at(path, inside)
-            if "pdb" in here.offered and not stopped and around.symbol and here.tools.count("pdb") < MOST_STOPS:
-                return Look("pdb", 0.0, function, self._statement(path, around.start, here))
+            stopped = any(stop_at(output, path, inside) for output in seen.outputs) or seen.stops_at(path, inside)
+            if "pdb" in seen.offered and not stopped and around.symbol and seen.called.count("pdb") < MOST_STOPS:
+                return Look("pdb", 0.0, function, self._statement(path, around.start, seen))
         path, line = next(iter(self._gold.places), ("", 0))
-        statement = self._statement(path, line, here) if path else None
-        tried = any(one.path == path for one in here.belief.trials)
+        statement = self._statement(path, line, seen) if path else None
+        tried = any(one.path == path for one in seen.belief.trials)
         changes = changes_at(statement)[:BATCH] if statement is not None and not tried else []
-        if "whatif" in here.offered and "eval" in here.tools and changes and here.rng.random() < TRIES:
-            return Look("whatif", 0.0, here.belief.function_of(path, line), changes=tuple(changes))
+        if "whatif" in seen.offered and "eval" in seen.called and changes and seen.rng.random() < TRIES:
+            return Look("whatif", 0.0, seen.belief.function_of(path, line), changes=tuple(changes))
         return None
 
-    def _statement(self, path: str, line: int, here: _Here) -> Statement:
+    def _statement(self, path: str, line: int, seen: _Seen) -> Statement:
         """The statement on a line that was read."""
-        known = [one for one in here.belief.statements if one.path == path and one.line <= line <= one.end]
-        return known[0] if known else Statement(path, line, line, here.code.get(path, {}).get(line, "").strip())
+        known = [one for one in seen.belief.statements if one.path == path and one.line <= line <= one.end]
+        return known[0] if known else Statement(path, line, line, seen.code.get(path, {}).get(line, "").strip())
 
-    def _hand_over(self, here: _Here) -> Turn:
-        words, belief = here.words, here.belief
-        pack = self._pack(here)
+    def _hand_over(self, seen: _Seen) -> Turn:
+        pack = self._pack(seen) or pack_of(seen.belief, seen.outputs, seen.words)
         if pack is None:
-            pack = pack_of(belief, here.outputs, words)
-        if pack is None:
-            return Decision.REPORT, 0.0, words.give_up(), "", {}
-        return Decision.REPORT, self._sure(here), words.at_the_end(pack), "report", pack_arguments(pack, here.outputs)
+            return Turn(Decision.REPORT, 0.0, seen.words.give_up())
+        return seen.situation.report(pack, self._sure(seen), seen.words.at_the_end(pack))
 
-    def _pack(self, here: _Here) -> ContextPack | None:
+    def _pack(self, seen: _Seen) -> ContextPack | None:
         """The report on the lines that matter; None if none of them was read."""
         path, line = next(iter(self._gold.places), ("", 0))
-        code = here.code.get(path, {})
+        code = seen.code.get(path, {})
         if line not in code:
             return None
-        function = here.belief.function_of(path, line)
-        place = Conclusion(function, self._statement(path, line, here), 0.0)
+        function = seen.belief.function_of(path, line)
+        place = Conclusion(function, self._statement(path, line, seen), 0.0)
         symbol = region_of(code, line).symbol
         where = f"{symbol} ({path}:{line})" if symbol else f"{path}:{line}"
-        why = here.words.conclusion(where, code[line], best_trial(here.belief, place))
-        pack = build_pack(here.outputs, self._gold.cause, why, whole_functions=self._whole_functions)
+        why = seen.words.conclusion(where, code[line], best_trial(seen.belief, place))
+        pack = build_pack(seen.outputs, self._gold.cause, why, whole_functions=self._whole_functions)
         if pack is None:
             return None
-        named = [one for one in here.belief.functions if self._holds_gold(one) or not here.belief.is_viewed(one)]
-        return pack.model_copy(update={"ruled_out": tuple(ruled_out(here.belief, named, here.words))})
+        named = [one for one in seen.belief.functions if self._holds_gold(one) or not seen.belief.is_viewed(one)]
+        return pack.model_copy(update={"ruled_out": tuple(ruled_out(seen.belief, named, seen.words))})
 
-    def _repair(self, here: _Here) -> Turn:
-        done = sum(output.tool == "rewrite" for output in here.outputs)
+    def _repair(self, seen: _Seen) -> Turn:
+        done = sum(output.tool == "rewrite" for output in seen.outputs)
         if done < len(self._gold.changes):
             change = self._gold.changes[done]
-            code = here.code.get(change.path, {})
+            code = seen.code.get(change.path, {})
             symbol = region_of(code, change.start or 1).symbol if change.start in code else None
             where = f"{symbol} in {change.path}" if symbol else change.path
-            pack = self._pack(here) if done == 0 else None
-            why = here.words.correction(where) if pack is None else pack.hypothesis
-            return Decision.EDIT, self._sure(here), why, "rewrite", _rewrite_arguments(change)
-        if here.tools[-1] != "eval":
-            return Decision.VERIFY, 0.9, here.words.verify(), "eval", {}
-        left = len(failures(here.outputs[-1:]))
-        return Decision.SUBMIT, 0.5 if left else 1.0, here.words.submit(left), "submit", {}
+            pack = self._pack(seen) if done == 0 else None
+            why = seen.words.correction(where) if pack is None else pack.hypothesis
+            return Turn(Decision.EDIT, self._sure(seen), why, "rewrite", _rewrite_arguments(change))
+        if seen.called[-1] != "eval":
+            return Turn(Decision.VERIFY, 0.9, seen.words.verify(), "eval")
+        left = len(failures(seen.outputs[-1:]))
+        return Turn(Decision.SUBMIT, 0.5 if left else 1.0, seen.words.submit(left), "submit")
 
-    def _sure(self, here: _Here) -> float | None:
+    def _sure(self, seen: _Seen) -> float | None:
         """How likely what was seen makes the functions that matter; None if there is no spectrum."""
-        shares = [share for one, share in here.belief.functions.items() if self._holds_gold(one)]
-        return sum(shares) if here.belief.functions else None
+        shares = [share for one, share in seen.belief.functions.items() if self._holds_gold(one)]
+        return sum(shares) if seen.belief.functions else None
 
-    def _wrong_turns(self, here: _Here) -> int:
-        read = [one for one in here.belief.functions if here.belief.is_viewed(one)]
+    def _wrong_turns(self, seen: _Seen) -> int:
+        read = [one for one in seen.belief.functions if seen.belief.is_viewed(one)]
         return sum(not self._holds_gold(one) for one in read)
 
     def _holds_gold(self, function: SuspectFunction) -> bool:
         return any(function.holds(path, line) for path, lines in self._gold.cause.items() for line in lines)
 
 
-class _Here:
+class _Seen:
     """What was seen, and what follows from it."""
 
-    def __init__(self, outputs: Sequence[ToolOutput], offered: frozenset[str], rng: random.Random) -> None:
-        self.outputs = outputs
-        self.offered = offered
-        self.rng = rng
-        self.tools = [output.tool for output in outputs]
-        self.belief: Belief = form_belief(outputs)
-        self.code = seen_code(outputs)
-        self.words = TeacherWords(rng, self.belief, outputs)
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.outputs = situation.outputs
+        self.offered = situation.offered
+        self.rng = situation.rng
+        self.called = [output.tool for output in self.outputs]
+        self.belief: Belief = form_belief(self.outputs)
+        self.code = seen_code(self.outputs)
+        self.words = TeacherWords(self.rng, self.belief, self.outputs)
         self.matches: dict[str, dict[int, str]] = {}
-        for output in outputs:
+        for output in self.outputs:
             for match in output.data.get("matches", ()) if output.tool == "grep" else ():
                 self.matches.setdefault(match["path"], {})[match["line"]] = match["text"]
-
-    def called(self, *tools: str) -> bool:
-        """Whether one of these tools has answered."""
-        return any(tool in tools for tool in self.tools)
 
     def unread(self, path: str, start: int, line: int) -> int:
         """The first line from `start` to `line` that no view has shown; a long view may have ended before `line`."""
@@ -325,7 +294,7 @@ def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
     return max(start, 1), end
 
 
-def _rewrite_arguments(change: GoldEdit) -> dict[str, object]:
+def _rewrite_arguments(change: GoldEdit) -> dict[str, JsonValue]:
     if change.start is None:
         return {"path": change.path, "code": change.code}
     return {"path": change.path, "code": change.code, "start": change.start, "end": change.end}

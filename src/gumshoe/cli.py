@@ -38,7 +38,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("gumshoe.collect.commands.runs", "run the probes of stored reports again, in fresh sandboxes"),
     "filter": ("gumshoe.collect.commands.data", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.data", "turn a run into a Hugging Face dataset"),
-    "push": ("gumshoe.collect.commands.data", "upload a dataset to the Hugging Face Hub"),
     "convert": (
         "gumshoe.collect.commands.data",
         "convert trajectories to ATIF, or from ATIF, SWE-agent and others",

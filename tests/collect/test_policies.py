@@ -15,10 +15,11 @@ from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.policies import make_policy
-from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK
-from gumshoe.collect.policies.investigator.policy import InvestigatorPolicy
+from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, OneLook
+from gumshoe.collect.policies.investigator.policy import Investigator
 from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.collect.policies.teacher import TeacherPolicy
+from gumshoe.collect.policies.seeker import ScriptedSeeker, Strategy
+from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas
@@ -26,6 +27,7 @@ from support.shop_tasks import CLEAN, make_task
 
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
 SEEKER = ("listdir", "view", "grep", "eval", "pdb", "report")
+LISTING = ("eval", "suspects", "report")
 
 
 BUGGY = CLEAN.replace("- 10", "- 14").splitlines()
@@ -67,10 +69,13 @@ FAILING_TEST: dict[str, Any] = {
 }
 
 
+def teacher(folder: Path, explore: float = 0.0, seed: int = 0) -> ScriptedSeeker:
+    return ScriptedSeeker(Teacher(*make_task(folder, 3), explore=explore), seed=seed)
+
+
 def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
     answers = (FAILING, OUTLINE, FULL_VIEW, STOP, "rewrote shop.py", "exit code 0")
-    turns = converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers)
+    turns = converse(teacher(tmp_path), DEBUG, *answers)
     assert [turn.tool_calls[0].name for turn in turns] == ["eval", "grep", "view", "pdb", "rewrite", "eval", "submit"]
     assert turns[2].tool_calls[0].arguments == {"path": "shop.py", "start": 4, "end": 11}
     assert turns[3].tool_calls[0].arguments == {"command": "b shop.py:4\nc\nlocals\nw"}
@@ -86,12 +91,11 @@ def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
     assert all(found.rationale for found in stated)
     assert (stated[0].confidence, stated[-1].confidence) == (None, 1.0)
     with pytest.raises(ScriptExhausted):
-        converse(TeacherPolicy(task, oracle, explore=0.0), DEBUG, *answers, "submitted")
+        converse(teacher(tmp_path), DEBUG, *answers, "submitted")
 
 
 def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    turns = converse(TeacherPolicy(task, oracle, explore=0.0), SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)
+    turns = converse(teacher(tmp_path), SEEKER, FAILING, OUTLINE, FULL_VIEW, STOP)
     (call,) = turns[-1].tool_calls
     assert call.name == "report"
     assert call.arguments["locations"] == [{"path": "shop.py", "start": 5, "end": 8}]
@@ -102,11 +106,10 @@ def test_the_teacher_reports_where_it_may_only_look(tmp_path: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_episode_and_others_vary(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
     answers = (FAILING, OUTLINE, FULL_VIEW, STOP)
 
     def episode(seed: int) -> list[str]:
-        policy = TeacherPolicy(task, oracle, seed=seed, explore=0.5)
+        policy = teacher(tmp_path, 0.5, seed)
         return [f"{turn.text} {turn.tool_calls}" for turn in converse(policy, SEEKER, *answers)]
 
     assert episode(4) == episode(4)
@@ -142,12 +145,11 @@ def answered(call: ToolCall) -> Observation:
 
 
 def test_no_sequence_of_calls_is_more_than_a_fifth_of_the_teachers_episodes(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
     tools = schemas("listdir", "eval", "suspects", "view", "pdb", "whatif", "report")
     routes: Counter[tuple[str, ...]] = Counter()
     wrong = 0
     for seed in range(100):
-        policy, messages, called = TeacherPolicy(task, oracle, seed=seed), list(OPENING), list[ToolCall]()
+        policy, messages, called = teacher(tmp_path, 0.25, seed), list(OPENING), list[ToolCall]()
         while not called or called[-1].name != "report":
             turn = policy.complete(messages, tools)
             (call,) = turn.tool_calls
@@ -164,47 +166,46 @@ def test_no_sequence_of_calls_is_more_than_a_fifth_of_the_teachers_episodes(tmp_
 
 
 def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path, 3)
-    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), FAILING)
+    turns = converse(teacher(tmp_path), ("eval", "view", "report"), FAILING)
     assert turns[-1].tool_calls == ()
-    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "rewrite", "submit"), FAILING)
+    turns = converse(teacher(tmp_path), ("eval", "view", "rewrite", "submit"), FAILING)
     assert [turn.tool_calls[0].name for turn in turns] == ["eval", "submit"]
     named = answer("exit code 1\n  shop.py:12 in price", passed=False, outcomes=[], output="")
-    turns = converse(TeacherPolicy(task, oracle, explore=0.0), ("eval", "view", "report"), named, FULL_VIEW)
+    turns = converse(teacher(tmp_path), ("eval", "view", "report"), named, FULL_VIEW)
     assert turns[1].tool_calls[0].arguments == {"start": 1, "end": 200, "path": "shop.py"}
     assert turns[2].tool_calls[0].name == "report"
 
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()\n  pkg/b.py:7 in g: 1/0"
-    run, report = converse(TRACEBACK, SEEKER, answer(text, outcomes=[FAILING_TEST]))
+    run, report = converse(ScriptedSeeker(TRACEBACK), SEEKER, answer(text, outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7}]
     assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
 
 
-@pytest.mark.parametrize("policy", [TRACEBACK, InvestigatorPolicy()])
-def test_a_test_is_never_reported_as_the_place_of_the_bug(policy: Any) -> None:
+@pytest.mark.parametrize("strategy", [TRACEBACK, Investigator()])
+def test_a_test_is_never_reported_as_the_place_of_the_bug(strategy: Strategy) -> None:
     in_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()"
-    _, end = converse(policy, SEEKER, answer(text, outcomes=[in_test]))
+    _, end = converse(ScriptedSeeker(strategy), SEEKER, answer(text, outcomes=[in_test]))
     assert end.tool_calls == ()
 
 
-@pytest.mark.parametrize("policy", [TRACEBACK, SUSPECT])
-def test_a_heuristic_that_found_nothing_never_reports(policy: Any) -> None:
-    for answers in (["3 passed"], ["3 passed", "", ""]):
-        messages = [*OPENING]
-        for number, text in enumerate(answers):
-            call = ToolCall(id=f"c{number}", name="eval")
-            messages += [
-                Completion(text="", tool_calls=(call,)).as_message(),
-                tool_message(number, answer(text).model_copy(update={"tool": "eval"}), call),
-            ]
-        turn = policy.complete(messages, schemas(*SEEKER))
-        assert turn.tool_calls == ()
-        assert turn.text.startswith("[report] ")
+@pytest.mark.parametrize("strategy", [TRACEBACK, SUSPECT])
+@pytest.mark.parametrize("others", [(), ("", "")], ids=["at-once", "later"])
+def test_a_heuristic_that_found_nothing_never_reports(strategy: OneLook, others: tuple[str, ...]) -> None:
+    messages = [*OPENING]
+    for number, text in enumerate(("3 passed", *others)):
+        call = ToolCall(id=f"c{number}", name=strategy.tool)
+        messages += [
+            Completion(text="", tool_calls=(call,)).as_message(),
+            tool_message(number, answer(text).model_copy(update={"tool": strategy.tool}), call),
+        ]
+    turn = ScriptedSeeker(strategy).complete(messages, schemas(*LISTING))
+    assert turn.tool_calls == ()
+    assert turn.text.startswith("[report] ")
 
 
 def test_a_script_finds_its_place_and_ends() -> None:
@@ -237,7 +238,7 @@ def test_the_first_suspect_is_reported() -> None:
         {"path": "pkg/b.py", "function": "B.g", "start": 4, "end": 9, "score": 1.0, "lines": [4]},
         {"path": "pkg/a.py", "function": "f", "start": 1, "end": 2, "score": 0.7071, "lines": [1]},
     ]
-    ask, report = converse(SUSPECT, SEEKER, answer(text, failed=1, suspects=suspects, shown=2))
+    ask, report = converse(ScriptedSeeker(SUSPECT), LISTING, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
     assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "likeliest function"}]

@@ -13,7 +13,8 @@ from gumshoe.collect.data.export.rows import SeekerView
 from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.packs import pack_text
-from gumshoe.collect.policies.registry import NEEDS_A_TEST, ScriptedPolicy, make_policy
+from gumshoe.collect.policies.registry import ScriptedPolicy, make_policy
+from gumshoe.collect.policies.seeker import NEEDS_A_TEST
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch

@@ -1,5 +1,9 @@
-"""The investigator: a policy that knows no answer and uses no language model, and finds bugs by experiments."""
+"""The investigator: a strategy that knows no answer and uses no language model, and finds bugs by experiments.
 
-from gumshoe.collect.policies.investigator.policy import InvestigatorPolicy
-
-__all__ = ["InvestigatorPolicy"]
+| part | holds |
+|---|---|
+| `belief` | where the bug may be, and how likely, from what was observed |
+| `looks` | what may be looked at next, and what each look is expected to tell |
+| `policy` | which look is taken, and the report at the end |
+| `words`, `latest` | what it says: before a look and in the report, and about the last answer |
+"""

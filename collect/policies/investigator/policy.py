@@ -17,31 +17,20 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gumshoe.collect.data.evidence import failure_fact, failures, pack_arguments, stop_at, telling_values
-from gumshoe.collect.episode.conversation import count_turns, format_decision, turn_with_call
-from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame, tool_outputs
+from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
+from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.collect.policies.seeker import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.errors import PolicyError
-from gumshoe.records import (
-    Completion,
-    ContextPack,
-    DebugFrame,
-    Decision,
-    Finding,
-    Location,
-    Message,
-    RuledOut,
-    ToolSchema,
-)
+from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement
 from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import HELPFUL
 from gumshoe.tools.runs.tracebacks import describe_frame
 
-__all__ = ["Conclusion", "InvestigatorPolicy", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
+__all__ = ["Conclusion", "Investigator", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
 
 NOTHING = "Nothing that can be run here points to a place."
 WANDER = 0.25
@@ -53,54 +42,44 @@ MOST_PLACES, MOST_RULED_OUT, MOST_TRIALS = 3, 4, 1
 MOST_VALUES = 2
 
 
-class InvestigatorPolicy:
-    """One episode of the investigator.
+class Investigator:
+    """The strategy of one episode.
 
     Args:
-        seed: decides the small choices: wording, which of several good looks comes first.
         sure: the probability of the first location at which it reports.
         patience: the worth, in bits for each run of the tests, below which another look is not taken.
         turns: maximum number of looks.
     """
 
     kind = "investigator"
-    model = ""
-    trusted = True
+    tools = frozenset({"report"})
 
-    def __init__(self, *, seed: int = 0, sure: float = 0.9, patience: float = 0.02, turns: int = 24) -> None:
-        self._seed = seed
+    def __init__(self, *, sure: float = 0.9, patience: float = 0.02, turns: int = 24) -> None:
         self._sure = sure
         self._patience = patience
         self._turns = turns
 
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The next turn. Raises PolicyError where the agent cannot report."""
-        offered = {tool.name for tool in tools}
-        if "report" not in offered:
-            raise PolicyError("the investigator ends with the tool report: use agent.kind=seeker")
-        outputs = tool_outputs(messages)
-        turn = count_turns(messages)
+    def choose(self, situation: Situation) -> Turn:
+        """The best look, or the report."""
+        outputs = situation.outputs
         belief = form_belief(outputs)
-        rng = random.Random(f"{self._seed} {turn}")
-        words = Words(rng, belief, outputs)
-        look = self._next(looks(belief, outputs, offered), belief, turn, rng)
+        probability = conclusion(belief).probability
+        words = Words(situation.rng, belief, outputs)
+        look = self._next(looks(belief, outputs, situation.offered), belief, situation)
         if look is not None:
-            text = format_decision(Decision.SEEK, conclusion(belief).probability, words.before(look))
-            return turn_with_call(turn, text, look.kind, look.arguments)
-        sent_back = any(output.tool == "report" for output in outputs)
-        pack = pack_of(belief, outputs, words, values=not sent_back)
+            return Turn(Decision.SEEK, probability, words.before(look), look.kind, look.arguments)
+        pack = pack_of(belief, outputs, words, values=situation.last("report") is None)
         if pack is None:
-            return Completion(text=format_decision(Decision.REPORT, 0.0, NOTHING))
-        text = format_decision(Decision.REPORT, conclusion(belief).probability, words.at_the_end(pack))
-        return turn_with_call(turn, text, "report", pack_arguments(pack, outputs))
+            return Turn(Decision.REPORT, 0.0, NOTHING)
+        return situation.report(pack, probability, words.at_the_end(pack))
 
-    def _next(self, found: Sequence[Look], belief: Belief, turn: int, rng: random.Random) -> Look | None:
+    def _next(self, found: Sequence[Look], belief: Belief, situation: Situation) -> Look | None:
         """The look to take; None if it is time to report. It is never sure enough without an experiment."""
         tested = bool(belief.trials) or all(look.kind not in ("view", "whatif") for look in found)
-        if turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
+        if situation.turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
             return None
         worthwhile = [look for look in found if look.worth >= self._patience]
-        return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, WANDER), default=None)
+        return max(worthwhile, key=lambda look: look.worth * situation.rng.lognormvariate(0, WANDER), default=None)
 
 
 @dataclass(frozen=True)
