@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.collect.run.control import Control
-from gumshoe.collect.run.factories import open_factories
-from gumshoe.collect.run.runner import wanted_tasks
+from gumshoe.collect.run.runner import open_factories, wanted_tasks
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution, Solver

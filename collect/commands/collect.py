@@ -18,9 +18,8 @@ from gumshoe.collect.policies.human import StepPolicy
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
 from gumshoe.collect.run.control import Control, stop_on_signals
-from gumshoe.collect.run.factories import open_factories
 from gumshoe.collect.run.progress import ProgressDisplay
-from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
+from gumshoe.collect.run.runner import Runner, RunResult, open_factories, plan_episodes
 from gumshoe.config import load_config
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
@@ -123,7 +122,7 @@ def collect(
         folder.plan(len(episodes))
         control = Control(config.budget)
         for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():
-            control.resume(trajectory.own_usage, len(trajectory.own_steps))
+            control.count_earlier(trajectory.own_usage, len(trajectory.own_steps))
         before = sum(is_whole(episode, config.branch, folder.nodes) for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
         attended = step or isinstance(config.policy, HumanConfig)

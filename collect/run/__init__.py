@@ -1,1 +1,12 @@
-"""Playing many episodes: workers, run folders, journals, clusters."""
+"""Playing episodes to their trajectories.
+
+| part | holds |
+|---|---|
+| `runner` | all episodes of a run: the queue, the workers, what is tried again |
+| `play` | one episode with its policy, to its trajectory and verdict; where the episodes of a tree begin |
+| `control` | what the workers share: whether to stop, what was spent; threads and signals |
+| `progress` | how far the run has come, on a terminal |
+| `cluster` | environments on the nodes of a Ray cluster |
+
+What a run keeps on disk is in `gumshoe.collect.data`: the run folder, and the journals of episodes in flight.
+"""

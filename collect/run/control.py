@@ -88,23 +88,23 @@ class Control:
             return "wall_s"
         return None
 
-    def resume(self, usage: Usage, steps: int) -> None:
+    def count_earlier(self, usage: Usage, steps: int) -> None:
         """Counts an episode finished by an earlier process toward the budget, but not toward this one's speed."""
         with self._guard:
             self._spent = self._spent + usage
             self._steps_before += steps
 
-    def fail(self) -> None:
-        """Counts one failure of the infrastructure."""
+    def count_failure(self) -> None:
+        """Counts one attempt that failed."""
         with self._guard:
             self.failures += 1
 
-    def spend(self, usage: Usage) -> None:
-        """Counts one completion."""
+    def count_completion(self, usage: Usage) -> None:
+        """Counts what one completion has used."""
         with self._guard:
             self._spent = self._spent + usage
 
-    def step(self, worker: str, doing: str) -> None:
+    def begin_turn(self, worker: str, doing: str) -> None:
         """Counts a turn that begins, and notes what the worker does in it."""
         with self._guard:
             self.steps += 1
@@ -139,7 +139,7 @@ def run_cancellable(control: Control, call: Callable[[], T], cancel: Callable[[]
         Interrupted: the run is aborted in the meantime.
     """
     future: Future[T] = Future()
-    threading.Thread(target=_run, args=(future, call), name="gumshoe-call", daemon=True).start()
+    threading.Thread(target=_settle, args=(future, call), name="gumshoe-call", daemon=True).start()
     while not _ended(future, POLL_S):
         if control.aborting:
             deadline = time.monotonic() + CANCEL_TIMEOUT_S
@@ -150,7 +150,7 @@ def run_cancellable(control: Control, call: Callable[[], T], cancel: Callable[[]
     return future.result()
 
 
-def _run(future: Future[T], call: Callable[[], T]) -> None:
+def _settle(future: Future[T], call: Callable[[], T]) -> None:
     try:
         future.set_result(call())
     except BaseException as error:

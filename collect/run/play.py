@@ -77,7 +77,7 @@ def play(
             episode.end(StopReason.CONTEXT_OVERFLOW)
             break
         on_completion(episode, completion)
-        control.step(worker, f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}")
+        control.begin_turn(worker, f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}")
         step = episode.accept(completion)
         if journal:
             journal.observe(step.observations)
@@ -117,7 +117,7 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
         completion = run_cancellable(control, lambda: policy.complete(request.messages, request.tools))
         if journal:
             journal.decide(completion)
-    control.spend(completion.usage)
+    control.count_completion(completion.usage)
     return completion
 
 
@@ -260,17 +260,17 @@ class OpenTree:
         if point is not None:
             parent = self._finished.get(point.parent) or self._read(point.parent)
             self._finished[point.parent] = parent
-            _repeat(self._episode, parent.steps[: point.step])
-            self._keep(self._episode, point.parent, point.step)
+            _replay(self._episode, parent.steps[: point.step])
+            self._take_snapshot(self._episode, point.parent, point.step)
         return self._episode
 
-    def before(self, episode: Episode, completion: Completion) -> None:
+    def keep_branch_point(self, episode: Episode, completion: Completion) -> None:
         """Called with a turn's completion before it is acted on: keeps the place if the episode branches there."""
         if self._config is None:
             return
         kinds = [*(step.decision for step in episode.steps), episode.decision(completion)]
         if len(episode.steps) in branch_steps(episode.spec.branch, episode.spec.level, kinds, self._config):
-            self._keep(episode, episode.spec.id, len(episode.steps))
+            self._take_snapshot(episode, episode.spec.id, len(episode.steps))
 
     def finish(self, trajectory: Trajectory) -> None:
         """Takes note of a finished trajectory."""
@@ -287,13 +287,13 @@ class OpenTree:
         if episode is not None:
             episode.close()
 
-    def _keep(self, episode: Episode, trajectory: str, step: int) -> None:
+    def _take_snapshot(self, episode: Episode, trajectory: str, step: int) -> None:
         kept = episode.snapshot()
         if kept is not None:
             self._snapshots[trajectory, step] = kept
 
 
-def _repeat(episode: Episode, steps: Sequence[Step]) -> None:
+def _replay(episode: Episode, steps: Sequence[Step]) -> None:
     """Carries out turns again. Raises SandboxError if they are answered differently."""
     for step in steps:
         # The first request starts the environment.

@@ -1,6 +1,14 @@
 """Many episodes at once, in threads: the work happens in sandboxes and on servers, not in this process.
 
-Where the sandboxes are is up to the factories: in this process, or on the nodes of a cluster.
+    plan_episodes ──> Runner.run: a queue of trees
+                           │
+                each worker, in a thread: _run_worker ──> _play_tree ──> _play_episode ──> run folder
+                           │                                  └ a tree of which an attempt failed
+                           └ its EnvironmentFactory             goes back into the queue
+
+A tree is an episode with all that branches from it: in most runs, nothing. Only the environment, that is, the sandbox
+and the tools in it, may be on another machine (`gumshoe.collect.run.cluster`): the state machine of an episode, its
+policy, its journal and its budget stay here.
 """
 
 from __future__ import annotations
@@ -10,12 +18,13 @@ import queue
 import random
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from gumshoe.collect.config import CollectConfig, TasksConfig
+from gumshoe.collect.config import CollectConfig, RayConfig, TasksConfig
 from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.data.tree import is_whole, open_episodes
@@ -23,16 +32,76 @@ from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
-from gumshoe.collect.run.factories import EnvironmentFactory, InProcess, MakeFactory
 from gumshoe.collect.run.play import OpenTree, cancellable, play
+from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError
 from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Oracle, Task, Trajectory
 
-__all__ = ["RunResult", "Runner", "chosen_tasks", "plan_episodes", "wanted_tasks"]
+__all__ = [
+    "EnvironmentFactory",
+    "InProcess",
+    "MakeFactory",
+    "RunResult",
+    "Runner",
+    "chosen_tasks",
+    "open_factories",
+    "plan_episodes",
+    "wanted_tasks",
+]
 
 log = logging.getLogger(__name__)
+
+
+class EnvironmentFactory(Protocol):
+    """Makes the environments of one worker's episodes, one after the other."""
+
+    def ready(self) -> bool:
+        """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
+        ...
+
+    def environment(self, task: Task, **options: Any) -> DebugEnv:
+        """The environment of one episode, with the arguments of `DebugEnv`; nothing starts before its `reset`."""
+        ...
+
+    def close(self) -> None:
+        """Releases what it holds. Idempotent."""
+        ...
+
+
+MakeFactory = Callable[[], EnvironmentFactory]
+
+
+class InProcess:
+    """Environments in the process that runs the command."""
+
+    def ready(self) -> bool:
+        """Always."""
+        return True
+
+    def environment(self, task: Task, **options: Any) -> DebugEnv:
+        """An environment in this process."""
+        return DebugEnv(task, **options)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@contextmanager
+def open_factories(runner: str, ray: RayConfig) -> Generator[MakeFactory]:
+    """What makes each worker's factory: `threads` stays in this process, `ray` uses the nodes of a cluster.
+
+    Raises:
+        ConfigError: there is no cluster.
+    """
+    if runner == "threads":
+        yield InProcess
+        return
+    from gumshoe.collect.run.cluster import ray_factories
+
+    with ray_factories(ray) as make_factory:
+        yield make_factory
 
 
 @dataclass(frozen=True)
@@ -57,7 +126,9 @@ def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     tasks = chosen_tasks(config.tasks, config.seed)
     branching = config.branch is not None
     return [
-        EpisodeSpec(task, oracle, sample, _seed(config.seed, task.id, sample), run, config.eval_on_submit, branching)
+        EpisodeSpec(
+            task, oracle, sample, _episode_seed(config.seed, task.id, sample), run, config.eval_on_submit, branching
+        )
         for sample in range(config.tasks.samples)
         for task, oracle in tasks
     ]
@@ -105,8 +176,8 @@ class Runner:
         self._agent = make_agent(config.agent)
         self._queue: queue.SimpleQueue[EpisodeSpec] = queue.SimpleQueue()
         self._guard = threading.Lock()
-        self._open = 0
-        self._done = 0
+        self._open_trees = 0
+        self._finished = 0
         self._failures = 0
         self._failed_in_a_row = 0
         self._max_failures_in_a_row = max(3, config.workers)
@@ -122,12 +193,12 @@ class Runner:
         Raises:
             GumshoeError: the config is wrong, or every attempt fails.
         """
-        todo = [episode for episode in episodes if self._wanted(episode)]
-        self._open = len(todo)
+        todo = [episode for episode in episodes if self._has_open_episodes(episode)]
+        self._open_trees = len(todo)
         for episode in todo:
             self._queue.put(episode)
         workers = [
-            threading.Thread(target=self._work, args=(f"worker {number}",), daemon=True)
+            threading.Thread(target=self._run_worker, args=(f"worker {number}",), daemon=True)
             for number in range(1, min(self._config.workers, len(todo)) + 1)
         ]
         run_threads(workers, on_tick)
@@ -137,16 +208,16 @@ class Runner:
 
     def _result(self, episodes: Iterable[EpisodeSpec]) -> RunResult:
         trees = list(episodes)
-        open_ones = sum(self._wanted(episode) for episode in trees)
+        open_ones = sum(self._has_open_episodes(episode) for episode in trees)
         finished = sum(is_whole(episode, self._config.branch, self._folder.nodes) for episode in trees)
         stopped = None
         if open_ones:
             exhausted = self._control.exhausted
             stopped = f"the budget of {exhausted} is used up" if exhausted else "interrupted"
         branches = sum(node is not None and node.branch is not None for node in self._folder.nodes.values())
-        return RunResult(len(trees), finished, self._done, len(trees) - open_ones - finished, stopped, branches)
+        return RunResult(len(trees), finished, self._finished, len(trees) - open_ones - finished, stopped, branches)
 
-    def _wanted(self, episode: EpisodeSpec) -> bool:
+    def _has_open_episodes(self, episode: EpisodeSpec) -> bool:
         return next(self._open_episodes(episode), None) is not None
 
     def _open_episodes(self, root: EpisodeSpec) -> Iterator[EpisodeSpec]:
@@ -156,31 +227,22 @@ class Runner:
     def _is_given_up(self, id: str) -> bool:
         return self._folder.failed_attempts(id) >= self._config.attempts
 
-    def _work(self, worker: str) -> None:
+    def _run_worker(self, worker: str) -> None:
         try:
-            factory = self._make_factory()
-            try:
-                self._work_with(factory, worker)
-            finally:
-                factory.close()
+            with closing(self._make_factory()) as factory:
+                while self._fatal is None and (root := self._next_tree(factory)) is not None:
+                    self._play_tree(root, worker, factory)
+                    self._control.doing.pop(worker, None)
         except BaseException as error:
             # Handed to the thread that called run(), which raises it.
             self._fatal = self._fatal or error
             self._control.abort()
 
-    def _work_with(self, factory: EnvironmentFactory, worker: str) -> None:
-        while not self._control.finishing and self._fatal is None:
-            episode = self._take(factory)
-            if episode is None:
-                return
-            self._play(episode, worker, factory)
-            self._control.doing.pop(worker, None)
-
-    def _take(self, factory: EnvironmentFactory) -> EpisodeSpec | None:
+    def _next_tree(self, factory: EnvironmentFactory) -> EpisodeSpec | None:
         """The next episode, once the factory can take it; None once none is left or can come back."""
         while not self._control.finishing:
             with self._guard:
-                if self._open == 0:
+                if self._open_trees == 0:
                     return None
             if not factory.ready():
                 continue
@@ -190,7 +252,7 @@ class Runner:
                 continue
         return None
 
-    def _play(self, root: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
+    def _play_tree(self, root: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
         """Plays one episode, and all that branches from it, to the end, to a failure, or until the run is stopped."""
         episode = root
         tree = OpenTree(self._config.branch, self._folder.read)
@@ -198,22 +260,22 @@ class Runner:
             for episode in self._open_episodes(root):
                 if self._control.finishing:
                     raise Interrupted
-                trajectory = self._rollout(episode, worker, factory, tree)
+                trajectory = self._play_episode(episode, worker, factory, tree)
                 self._folder.add(trajectory)
-                self._finished(trajectory)
+                self._count_finished(trajectory)
         except Interrupted:
             log.info("%s left where it is", episode.id)
         except ConfigError:
             raise
         except Exception as error:
             # Even an unforeseen error ends only this episode.
-            self._failed(root, episode, error)
+            self._record_failure(root, episode, error)
         else:
-            self._ended(root)
+            self._count_ended_tree(root)
         finally:
             tree.close()
 
-    def _rollout(self, spec: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
+    def _play_episode(self, spec: EpisodeSpec, worker: str, factory: EnvironmentFactory, tree: OpenTree) -> Trajectory:
         """The finished trajectory. If a replay diverges, its journal is set aside and the episode begins anew."""
         while True:
             policy = self._wrap(make_policy(self._config.policy, spec.task, spec.oracle, spec.seed), spec)
@@ -234,7 +296,12 @@ class Runner:
                 episode = tree.begin(spec, make)
                 try:
                     trajectory = play(
-                        episode, policy, self._control, journal=journal, worker=worker, on_completion=tree.before
+                        episode,
+                        policy,
+                        self._control,
+                        journal=journal,
+                        worker=worker,
+                        on_completion=tree.keep_branch_point,
                     )
                 except Interrupted:
                     self._on_stopped(episode)
@@ -250,47 +317,44 @@ class Runner:
                 journal.close()
                 close_policy(policy)
 
-    def _finished(self, trajectory: Trajectory) -> None:
-        log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), _outcome(trajectory))
+    def _count_finished(self, trajectory: Trajectory) -> None:
+        outcome = {True: ", resolved", False: ", not resolved", None: ""}[trajectory.resolved]
+        log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), outcome)
         with self._guard:
-            self._done += 1
+            self._finished += 1
             self._failed_in_a_row = 0
             self._on_done(trajectory)
 
-    def _ended(self, root: EpisodeSpec) -> None:
+    def _count_ended_tree(self, root: EpisodeSpec) -> None:
         """Nothing of a tree is left to be played."""
         whole = is_whole(root, self._config.branch, self._folder.nodes)
         with self._guard:
-            self._open -= 1
+            self._open_trees -= 1
             if whole:
                 self._on_whole()
 
-    def _failed(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
-        """Keeps a failed attempt and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""
+    def _record_failure(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
+        """Records a failed attempt, and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""
         foreseen = isinstance(error, GumshoeError)
         kind = type(error).__name__
         log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
         details = None if foreseen else "".join(traceback.format_exception(error))
         self._folder.add_failure(episode.id, kind, str(error), details)
-        self._control.fail()
+        self._control.count_failure()
         with self._guard:
             self._failures += 1
             # A mistake in our own code is no sign that nothing works.
             self._failed_in_a_row += foreseen
-            hopeless = foreseen and self._failed_in_a_row >= self._max_failures_in_a_row and self._done == 0
+            hopeless = foreseen and self._failed_in_a_row >= self._max_failures_in_a_row and self._finished == 0
             enough = self._config.fail_on_error is not None and self._failures >= self._config.fail_on_error
-            if self._wanted(root) and not hopeless and not enough:
+            if self._has_open_episodes(root) and not hopeless and not enough:
                 self._queue.put(root)
             else:
-                self._open -= 1
+                self._open_trees -= 1
         if hopeless:
             raise error
         if enough:
             raise GumshoeError(f"stopped after {self._failures} failures (fail_on_error), the last: {kind}: {error}")
-
-
-def _outcome(trajectory: Trajectory) -> str:
-    return {True: ", resolved", False: ", not resolved", None: ""}[trajectory.resolved]
 
 
 def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
@@ -312,15 +376,15 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
 
 def chosen_tasks(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
     """As `wanted_tasks`, shuffled and limited; broken entries are logged and left out."""
-    tasks = wanted_tasks(config, _pass_over)
+    tasks = wanted_tasks(config, _log_skipped)
     if config.shuffle:
         random.Random(seed).shuffle(tasks)
     return tasks if config.limit is None else tasks[: config.limit]
 
 
-def _pass_over(error: TaskError) -> None:
+def _log_skipped(error: TaskError) -> None:
     log.warning("skipped: %s", error)
 
 
-def _seed(run_seed: int, task_id: str, sample: int) -> int:
+def _episode_seed(run_seed: int, task_id: str, sample: int) -> int:
     return random.Random(f"{run_seed}/{task_id}/{sample}").getrandbits(48)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gumshoe.collect.run.control import Control
-from gumshoe.collect.run.factories import InProcess, MakeFactory
+from gumshoe.collect.run.runner import InProcess, MakeFactory
 from gumshoe.env.git import Repositories
 from gumshoe.eval.checks import Checks
 from gumshoe.eval.config import EvalConfig

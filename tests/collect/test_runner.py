@@ -141,9 +141,9 @@ def test_control_counts_and_stops() -> None:
     clock = iter(range(100))
     control = Control(BudgetConfig(tokens=10, cost_usd=1.0, wall_s=50.0), clock=lambda: float(next(clock)))
     control.check()
-    control.spend(Usage(prompt_tokens=5, cost_usd=0.5))
+    control.count_completion(Usage(prompt_tokens=5, cost_usd=0.5))
     assert control.exhausted is None
-    control.spend(Usage(completion_tokens=5))
+    control.count_completion(Usage(completion_tokens=5))
     assert control.exhausted == "tokens"
     with pytest.raises(Interrupted):
         control.check()
@@ -154,9 +154,9 @@ def test_control_counts_and_stops() -> None:
 
 def test_progress_on_a_terminal_and_off_it() -> None:
     control = Control()
-    control.spend(Usage(prompt_tokens=10, cost_usd=0.25))
-    control.step("worker 1", "shop/1 step 3: eval")
-    control.fail()
+    control.count_completion(Usage(prompt_tokens=10, cost_usd=0.25))
+    control.begin_turn("worker 1", "shop/1 step 3: eval")
+    control.count_failure()
     done = trajectory(scores=(Score(name="resolved", value=1.0),))
     plain = io.StringIO()
     with ProgressDisplay(4, 1, control, Console(file=plain, highlight=False)) as display:
@@ -186,7 +186,7 @@ def test_every_turn_of_a_single_episode_is_a_line_in_a_log() -> None:
     turns = [f"shop/1 step {number}: eval" for number in range(1, 6)]
     with ProgressDisplay(1, 0, control, Console(file=log, highlight=False)) as display:
         for turn in turns:
-            control.step("worker 1", turn)
+            control.begin_turn("worker 1", turn)
         display.tick()
     assert log.getvalue().splitlines() == turns
 
