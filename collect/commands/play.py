@@ -26,7 +26,7 @@ from gumshoe.text import visible
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.toolbox import tool_names
 
-__all__ = ["WORDS", "Game", "configure_play", "patch_text", "run_play", "shown"]
+__all__ = ["WORDS", "Game", "configure_play", "render_observation", "render_patch", "run_play"]
 
 
 STEPS = 1_000_000
@@ -163,7 +163,7 @@ class Game:
         elif name == "problem":
             self._problem()
         elif name == "patch":
-            self._console.print(patch_text(self._env.patch() or "nothing is changed"), soft_wrap=True)
+            self._console.print(render_patch(self._env.patch() or "nothing is changed"), soft_wrap=True)
         elif not rest and any(tool.name == name and line_parameter(tool) for tool in self._schemas):
             self._mode = name
         else:
@@ -180,7 +180,7 @@ class Game:
         self._calls += 1
         self._paths = None
         step = self._episode.accept(Completion(text="", tool_calls=(call,)))
-        self._console.print(shown(step.observations[0]), soft_wrap=True)
+        self._console.print(render_observation(step.observations[0]), soft_wrap=True)
         if self._episode.stop is StopReason.SUBMITTED:
             self.solved = step.reward == 1.0
         if self._mode == "pdb" and line in ("q", "quit", "exit"):
@@ -235,7 +235,7 @@ class Game:
         self._console.print(Rule(align="left"))
         self._say(f"{verdict[self.solved]} ({self._calls} calls)", style)
         patch = self._env.patch()
-        self._console.print(patch_text(patch) if patch else Text("nothing was changed"), soft_wrap=True)
+        self._console.print(render_patch(patch) if patch else Text("nothing was changed"), soft_wrap=True)
 
     def _say(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style), soft_wrap=True)
@@ -268,14 +268,14 @@ _CHANGED = [
 ]
 
 
-def shown(observation: Observation) -> Text:
+def render_observation(observation: Observation) -> Text:
     """An observation as a person reads it."""
     if observation.failure is not None:
         return Text(visible(observation.text), style="yellow")
     return _styled(observation.text, _CHANGED if observation.tool == "rewrite" else _OBSERVED)
 
 
-def patch_text(patch: str) -> Text:
+def render_patch(patch: str) -> Text:
     """A unified diff in color."""
     return _styled(patch.rstrip("\n"), _CHANGED)
 

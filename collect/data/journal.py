@@ -8,7 +8,6 @@ come back, the episode continues from there; if not, `Diverged` says so.
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,13 +16,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from gumshoe.errors import DatasetError
 from gumshoe.records import Completion, Observation, Record
-from gumshoe.storage import append_line, read_records, write_jsonl
+from gumshoe.storage import append_line, open_append, read_records, write_jsonl
 
 __all__ = ["Diverged", "Journal", "JournalContent", "comparable", "read_journal"]
-
-log = logging.getLogger(__name__)
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
@@ -44,14 +40,19 @@ class Journal:
     Args:
         path: where it is kept; an earlier journal with the same `identity` is replayed, any other is started over.
         identity: what must agree for a replay to make sense: task hash, config hash, seed.
+
+    Raises DatasetError for a damaged line.
     """
 
     def __init__(self, path: Path, identity: dict[str, Any]) -> None:
         self._path = path
-        self._turns = _read(path, identity)
+        earlier = read_journal(path) if path.exists() else None
+        if earlier is None or earlier.episode != identity:
+            write_jsonl(path, [{"episode": identity}])
+            earlier = JournalContent(identity, [])
+        self._turns = earlier.turns
         self._next = 0
-        _rewrite(path, identity, self._turns)
-        self._file = path.open("ab")
+        self._file = open_append(path)
 
     def __enter__(self) -> Journal:
         return self
@@ -119,43 +120,23 @@ class _Line(Record):
 
 @dataclass(frozen=True)
 class JournalContent:
-    """Which episode a journal is of, its turns up to its first damaged line, and what is wrong with that line."""
+    """Which episode a journal is of, and its turns."""
 
     episode: dict[str, JsonValue] | None
     turns: list[Turn]
-    problem: str | None = None
 
 
 def read_journal(path: Path) -> JournalContent:
-    """What a journal holds, also one that is being written: a last line without a line end is left out."""
+    """What a journal holds, also one that is being written: a last line without a line end is left out.
+
+    Raises DatasetError.
+    """
     episode: dict[str, JsonValue] | None = None
     turns: list[Turn] = []
-    try:
-        for line in read_records(path, _Line, finished=True):
-            episode = line.episode if episode is None else episode
-            if line.completion is not None:
-                turns.append((line.completion, None))
-            elif line.observations is not None and turns:
-                turns[-1] = (turns[-1][0], list(line.observations))
-    except DatasetError as error:
-        return JournalContent(episode, turns, str(error))
+    for line in read_records(path, _Line, finished=True):
+        episode = line.episode if episode is None else episode
+        if line.completion is not None:
+            turns.append((line.completion, None))
+        elif line.observations is not None and turns:
+            turns[-1] = (turns[-1][0], list(line.observations))
     return JournalContent(episode, turns)
-
-
-def _read(path: Path, identity: dict[str, Any]) -> list[Turn]:
-    """The turns of an earlier journal up to its first damaged line; none where it belongs to something else."""
-    content = read_journal(path) if path.exists() else None
-    if content is None or content.episode != identity:
-        return []
-    if content.problem is not None:
-        log.warning("%s; turns before it, which are replayed: %d", content.problem, len(content.turns))
-    return content.turns
-
-
-def _rewrite(path: Path, identity: dict[str, Any], turns: list[Turn]) -> None:
-    """Rewrites the file atomically with what is kept, so that no damaged line stays in the middle."""
-    lines: list[dict[str, Any]] = [{"episode": identity}]
-    for completion, observations in turns:
-        lines.append({"completion": completion.model_dump(mode="json")})
-        lines.extend([{"observations": observations}] if observations is not None else [])
-    write_jsonl(path, lines)

@@ -17,7 +17,6 @@ import hashlib
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections import Counter
@@ -25,12 +24,10 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from pydantic import ValidationError
-
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.data.tree import Node, node_of
-from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
+from gumshoe.config import RUN_CONFIG, dump_config, earlier_config, validate
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.storage import (
@@ -39,6 +36,7 @@ from gumshoe.storage import (
     is_locked,
     open_append,
     parse_json,
+    read_jsonl,
     read_records,
     take_lock,
     write_atomic,
@@ -67,7 +65,6 @@ Again = Literal["all", "failed"]
 
 log = logging.getLogger(__name__)
 MAY_CHANGE = ("out", "workers", "runner", "ray", "budget", "attempts", "fail_on_error")
-_ID = re.compile(rb'^\{"schema_version":\s*\d+,\s*"id":\s*("(?:[^"\\]|\\.)*")')
 
 
 class RunFolder:
@@ -79,11 +76,9 @@ class RunFolder:
         config: what is run. An earlier config in the folder must agree in everything but `MAY_CHANGE` and
             `tasks.limit`.
 
-    Damaged lines of failures.jsonl, and journals from their first damaged line on, are left out with a warning.
-
     Raises:
         ConfigError: another process holds the folder, or another run is in it.
-        DatasetError: a line of trajectories.jsonl is not a whole trajectory; the message names it.
+        DatasetError: a line of trajectories.jsonl or failures.jsonl is damaged; the message names it.
     """
 
     def __init__(self, path: Path, config: CollectConfig, again: Again | None = None) -> None:
@@ -104,7 +99,7 @@ class RunFolder:
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self._branches = config.branch is not None
             self.nodes: dict[str, Node | None] = {
-                trajectory.id: node_of(trajectory) if self._branches else None for trajectory in _finished(path)
+                trajectory.id: node_of(trajectory) if self._branches else None for trajectory in read_trajectories(path)
             }
             """The finished episodes; each is None in a run that does not branch."""
             _drop_finished_journals(path, self.finished)
@@ -147,11 +142,8 @@ class RunFolder:
         (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
 
     def read(self, id: str) -> Trajectory:
-        """A finished trajectory. Raises KeyError."""
-        for line in _lines(self.path / TRAJECTORIES):
-            if line.strip() and trajectory_id(line) == id:
-                return Trajectory.model_validate_json(line)
-        raise KeyError(id)
+        """A finished trajectory. Raises StopIteration if there is none with this id."""
+        return next(found for found in read_trajectories(self.path) if found.id == id)
 
     def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
         """Puts a failed attempt on disk.
@@ -193,18 +185,13 @@ def run_identity(config: CollectConfig) -> str:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """The finished trajectories of a run folder, one at a time; a torn last line is left out with a warning.
 
-    Raises DatasetError, including when that line is all there is.
+    Raises DatasetError.
     """
     file = path / TRAJECTORIES
     if not file.is_file():
         raise DatasetError(f"{path} is not a run folder: it has no {TRAJECTORIES} (create one with gumshoe collect)")
-    count = 0
-    for trajectory in read_records(file, Trajectory, finished=True):
-        count += 1
-        yield trajectory
+    yield from read_records(file, Trajectory, finished=True)
     if not is_locked(path) and not ends_whole(file):
-        if not count:
-            raise DatasetError(f"{file} holds nothing but the beginning of a line: the file was cut off")
         log.warning("%s was cut off: its last line is incomplete and left out", file)
 
 
@@ -213,36 +200,10 @@ def write_trajectories(folder: Path, trajectories: Iterable[Trajectory]) -> int:
     return write_lines(folder / TRAJECTORIES, (trajectory.model_dump_json() for trajectory in trajectories))
 
 
-def _finished(path: Path) -> Iterator[Trajectory]:
-    """Like `read_trajectories`, for those who want to go on with the run."""
-    try:
-        yield from read_trajectories(path)
-    except DatasetError as error:
-        hint = "the line is broken: mend it, or remove it to play its episode again"
-        raise DatasetError(f"{error} ({hint})") from None
-
-
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Damaged lines are left out with a warning."""
-    damaged: list[int] = []
-    for number, line in enumerate(_lines(path / FAILURES), start=1):
-        entry = _entry(line)
-        if entry is None:
-            damaged.append(number)
-        else:
-            yield entry
-    if damaged:
-        where = f"{path / FAILURES} line {damaged[0]}"
-        log.warning("%s is damaged and skipped; damaged lines in total: %d", where, len(damaged))
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = parse_json(line)
-    except ValueError:
-        return None
-    known = isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in ("id", "kind", "message"))
-    return entry if known else None
+    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Raises DatasetError."""
+    if (path / FAILURES).exists():
+        yield from (entry for _, entry in read_jsonl(path / FAILURES, finished=True))
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -252,15 +213,6 @@ def read_state(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         state = {}
     return {**(state if isinstance(state, dict) else {}), "running": is_locked(path)}
-
-
-def trajectory_id(line: bytes) -> str:
-    """The id in a line of trajectories.jsonl, without reading the rest of it. Raises DatasetError."""
-    match = _ID.match(line)
-    try:
-        return str(parse_json(match[1])) if match else str(parse_json(line)["id"])
-    except (ValueError, KeyError, TypeError):
-        raise DatasetError(f"a line of {TRAJECTORIES} is broken: {line[:60]!r}") from None
 
 
 def _journal_name(episode: str) -> str:
@@ -280,7 +232,8 @@ def _check_config(path: Path, config: CollectConfig) -> None:
     """Refuses a folder that holds another run; writes config.yaml."""
     earlier = earlier_config(path, CollectConfig, "collect")
     if earlier is not None:
-        differing = _differences(*_comparable(earlier, config))
+        known = validate(CollectConfig, earlier, origin=str(path / RUN_CONFIG))
+        differing = _differences(_fixed(known), _fixed(config))
         if differing:
             raise ConfigError(
                 f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
@@ -292,23 +245,8 @@ def _fixed(config: CollectConfig) -> dict[str, Any]:
     """What makes two runs the same run. Default values are left out, so that a run begun before some key existed can
     continue.
     """
-    return _without_changeable(config.model_dump(mode="json", exclude_defaults=True))
-
-
-def _comparable(earlier: dict[str, Any], config: CollectConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What was written earlier and what is asked for now; in full if the earlier one is no longer a valid config."""
-    try:
-        return _fixed(CollectConfig.model_validate(earlier)), _fixed(config)
-    except (ValidationError, ConfigError):
-        return _without_changeable(earlier), _without_changeable(config.model_dump(mode="json"))
-
-
-def _without_changeable(data: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in data.items() if key not in MAY_CHANGE}
-    tasks = kept.get("tasks")
-    if isinstance(tasks, dict):
-        kept["tasks"] = {key: value for key, value in tasks.items() if key != "limit"}
-    return kept
+    changeable = {**dict.fromkeys(MAY_CHANGE, True), "tasks": {"limit"}}
+    return config.model_dump(mode="json", exclude_defaults=True, exclude=changeable)
 
 
 def _differences(left: Any, right: Any, at: str = "") -> list[str]:
@@ -320,16 +258,6 @@ def _differences(left: Any, right: Any, at: str = "") -> list[str]:
         for key in keys
         for found in _differences(left.get(key), right.get(key), f"{at}.{key}" if at else str(key))
     ]
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """The complete lines of a file, without line ends."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line[:-1]
 
 
 def set_aside(path: Path, again: Again) -> None:

@@ -23,7 +23,7 @@ from typing import Any, SupportsFloat, TypeAlias, cast
 import gymnasium
 
 from gumshoe.collect.config import LimitsConfig
-from gumshoe.collect.episode.conversation import as_text_messages, boundary, parse_decision, read_turn, shown
+from gumshoe.collect.episode.conversation import as_text_messages, elide, elision_point, parse_decision, read_turn
 from gumshoe.collect.episode.spec import Agent, EpisodeSpec, nudge
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.env.config import SandboxConfig
@@ -183,8 +183,8 @@ class Episode:
             self._asked = self._started
         offered = self.offered()
         if self.agent.context_tokens is not None:
-            self._elided = boundary(self.messages, offered, self.agent.context_tokens, self._elided)
-        messages = shown(self.messages, self._elided)
+            self._elided = elision_point(self.messages, offered, self.agent.context_tokens, self._elided)
+        messages = elide(self.messages, self._elided)
         if self.agent.as_text:
             return Request(tuple(as_text_messages(messages, offered)), ())
         return Request(tuple(messages), offered)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.collect.data.unseen import unseen
-from gumshoe.collect.episode.conversation import shown
+from gumshoe.collect.episode.conversation import elide
 from gumshoe.collect.packs import clean_path, is_quoted, observation_texts
 from gumshoe.eval.score.metrics import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
@@ -40,7 +40,7 @@ def episode_page(episode: Trajectory, gold: str | None, *, kind: str, live: bool
         mode="json",
         include={"id", "task", "policy", "provenance", "scores", "errors", "tampering", "usage", "tools", "patch"},
     )
-    everything = shown(episode.messages, len(episode.messages))
+    everything = elide(episode.messages, len(episode.messages))
     found: dict[int, list[dict[str, str]]] = {}
     for one in unseen(episode) if timed else ():
         found.setdefault(one.step, []).append({"where": one.where, "kind": one.kind, "text": one.text})

@@ -91,12 +91,17 @@ def read_trajectory_row(row: Mapping[str, Any]) -> Trajectory:
 
 
 def read_live_episode(path: Path, root: Path) -> Trajectory | None:
-    """The episode whose journal is at `path`, up to the first line that cannot be read; prompts are not in it.
+    """The episode whose journal is at `path`; prompts are not in it.
 
-    None if the journal has disappeared or leads out of `root`.
+    None if the journal has disappeared, is damaged, or leads out of `root`.
     """
-    content = read_journal(path) if inside(path, root) else None
-    if content is None or content.episode is None:
+    if not inside(path, root):
+        return None
+    try:
+        content = read_journal(path)
+    except DatasetError:
+        return None
+    if content.episode is None:
         return None
     name = str(content.episode.get("id", ""))
     turns = [Turn(completion, tuple(_observed(completion, texts or ()))) for completion, texts in content.turns]

@@ -15,8 +15,8 @@ from gumshoe.collect.episode.conversation import (
     describe_turn,
     format_decision,
     parse_decision,
-    turn_with_call,
 )
+from gumshoe.collect.policies.seeker import Turn
 from gumshoe.records import Decision, Message, ToolCall, ToolSchema
 
 
@@ -57,7 +57,8 @@ def test_reads_back_what_it_writes(decision: Decision, tenths: int | None, ratio
     ],
 )
 def test_a_turn_in_a_few_words(tool: str, arguments: dict[str, Any], expected: str) -> None:
-    assert describe_turn(turn_with_call(0, "[seek 0.6] I look.", tool, arguments)) == f"{expected}, confidence 0.6"
+    turn = Turn(Decision.SEEK, 0.6, "I look.", tool, arguments).as_completion(0)
+    assert describe_turn(turn) == f"{expected}, confidence 0.6"
 
 
 def test_text_chat_has_the_layout_of_hermes_templates() -> None:

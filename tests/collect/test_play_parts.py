@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.commands.arguments import choose_task
 from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
-from gumshoe.collect.commands.play import WORDS, shown
+from gumshoe.collect.commands.play import WORDS, render_observation
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation
@@ -107,6 +107,8 @@ def test_any_line_can_be_completed(line: str) -> None:
 def test_nothing_shown_drives_a_terminal(text: str) -> None:
     clean = visible(text)
     assert all(character in "\t\n" or character.isprintable() or ord(character) > 0x9F for character in clean)
-    plain = shown(Observation(tool="eval", text=text)).plain
+    plain = render_observation(Observation(tool="eval", text=text)).plain
     assert plain == clean
-    assert shown(Observation(tool="eval", text=text, failure=Failure(kind="x", message="y"))).plain == clean
+    assert (
+        render_observation(Observation(tool="eval", text=text, failure=Failure(kind="x", message="y"))).plain == clean
+    )

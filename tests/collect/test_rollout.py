@@ -10,7 +10,7 @@ import pytest
 from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
-from gumshoe.collect.episode.conversation import as_text_messages, shown
+from gumshoe.collect.episode.conversation import as_text_messages, elide
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.registry import ScriptedPolicy
@@ -281,7 +281,7 @@ def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path
     assert positions[0] == 0
     assert 1 < len(set(positions)) < 8
     for step, saw in zip(found.steps, policy.saw, strict=True):
-        again = shown(found.messages[: step.message_index], step.elided)
+        again = elide(found.messages[: step.message_index], step.elided)
         assert [message.model_dump() for message in again] == [message.model_dump() for message in saw]
     assert all("[left out" not in message.content for message in found.messages)
     last = policy.saw[-1]

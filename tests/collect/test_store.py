@@ -59,19 +59,6 @@ def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(
     assert file.read_bytes() == whole
 
 
-def test_a_file_with_nothing_but_the_beginning_of_a_line_is_refused(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add(trajectory("a"))
-        file = tmp_path / "run" / "trajectories.jsonl"
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-1])
-        assert list(read_trajectories(tmp_path / "run")) == []  # Its writer is at work.
-    with pytest.raises(DatasetError, match="nothing but the beginning of a line"):
-        list(read_trajectories(tmp_path / "run"))
-    with RunFolder(tmp_path / "run", config()) as folder:
-        assert not folder.finished
-
-
 @given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=5), st.binary(max_size=9))
 def test_repair_keeps_whole_lines_and_nothing_else(lines: list[bytes], tail: bytes) -> None:
     tail = tail.replace(b"\n", b"")
@@ -101,7 +88,7 @@ def test_a_damaged_line_is_no_finished_episode(tmp_path: Path, config: Make, old
     whole = file.read_text()
     damaged = f"\n{whole.replace(old, new, 1)}{whole}"
     file.write_text(damaged)
-    with pytest.raises(DatasetError, match=f"{file} line 2: .*{said}.*the line is broken: mend it"):
+    with pytest.raises(DatasetError, match=f"{file} line 2: .*{said}"):
         RunFolder(tmp_path / "run", config())
     assert file.read_text() == damaged
     file.write_text(f"\n{whole}")
@@ -110,34 +97,18 @@ def test_a_damaged_line_is_no_finished_episode(tmp_path: Path, config: Make, old
         assert folder.read("a").id == "a"
 
 
-def test_damaged_failures_are_left_out_with_one_line(
-    tmp_path: Path, config: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_other_damage_is_refused_with_its_line(tmp_path: Path, config: Make) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         folder.add_failure("a", "SandboxError", "it broke")
     file = tmp_path / "run" / "failures.jsonl"
-    file.write_bytes(b"{\n" + b"[" * 100_000 + b'\n{"id": 3}\n\xff\n' + file.read_bytes())
-    with RunFolder(tmp_path / "run", config()) as folder:
-        assert folder.failed_attempts("a") == 1
-        folder.add_failure("a", "SandboxError", "again")
-        assert folder.failed_attempts("a") == 2
-    (record,) = caplog.records
-    assert record.getMessage() == f"{file} line 1 is damaged and skipped; damaged lines in total: 4"
-
-
-def test_a_damaged_journal_is_replayed_up_to_the_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    file = tmp_path / "j.jsonl"
-    played(file, "one", "two").close()
-    first, second, *rest = file.read_text().splitlines(keepends=True)
-    file.write_text(first + second + "[" * 100_000 + "\n" + "".join(rest))
-    with Journal(file, {"id": "x"}) as journal:
-        assert journal.replayable == 1
-    (record,) = caplog.records
-    assert record.getMessage().startswith(f"{file} line 3: Invalid JSON")
-    assert record.getMessage().endswith("; turns before it, which are replayed: 1")
-    with Journal(file, {"id": "x"}) as journal:
-        assert journal.replayable == 1
-    assert len(caplog.records) == 1
+    file.write_bytes(file.read_bytes() + b"[]\n")
+    with pytest.raises(DatasetError, match=f"{file} line 2 is not a JSON object"):
+        RunFolder(tmp_path / "run", config())
+    journal = tmp_path / "j.jsonl"
+    played(journal, "one").close()
+    journal.write_text(journal.read_text() + "[" * 100_000 + "\n")
+    with pytest.raises(DatasetError, match=f"{journal} line 4: Invalid JSON"):
+        Journal(journal, {"id": "x"})
 
 
 def test_what_was_added_needs_no_journal_any_more(tmp_path: Path, config: Make) -> None:
@@ -169,7 +140,7 @@ def test_a_run_from_before_there_was_some_key_goes_on(tmp_path: Path, config: Ma
     with RunFolder(tmp_path / "run", config()) as folder:
         assert folder.identity == identity
     place.write_text(yaml.safe_dump({**written, "gone": 1}))
-    with pytest.raises(ConfigError, match="gone differs"):
+    with pytest.raises(ConfigError, match=f"{place}: .*gone"):
         RunFolder(tmp_path / "run", config())
 
 
@@ -228,9 +199,6 @@ def test_a_journal_of_something_else_is_started_over(tmp_path: Path) -> None:
     other = Journal(file, {"id": "y"})
     assert other.replayable == 0
     other.close()
-    file.write_text('{"episode": {"id": "y"}}\n{"completion": {"text": 3}}\n[]\n', encoding="utf-8")
-    with Journal(file, {"id": "y"}) as last:
-        assert last.replayable == 0
 
 
 @pytest.mark.parametrize(

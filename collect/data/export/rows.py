@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.data.evidence import build_pack, pack_arguments
-from gumshoe.collect.episode.conversation import format_decision, shown
+from gumshoe.collect.episode.conversation import elide, format_decision
 from gumshoe.collect.episode.spec import Regime, make_agent
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, reproduction_of
 from gumshoe.env.diff import gold_lines
@@ -116,7 +116,7 @@ def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | N
 def agent_decision_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
     """One row for each turn of an episode, its prompt exactly what the agent was shown."""
     seen = {
-        step.index: shown(trajectory.messages[: step.message_index], step.elided)
+        step.index: elide(trajectory.messages[: step.message_index], step.elided)
         for step in trajectory.steps
         if step.elided
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from gumshoe.collect.data.export.rows import COLUMNS, Dropped, make_row
 from gumshoe.collect.data.tree import DecisionValue, Trees, node_of
-from gumshoe.collect.episode.conversation import as_text_chat, shown
+from gumshoe.collect.episode.conversation import as_text_chat, elide
 from gumshoe.records import ContextPack, Step, Trajectory
 
 __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
@@ -124,7 +124,7 @@ class TreeRows:
     def _pairs(self, trajectory: Trajectory, step: int) -> Iterator[dict[str, Any]]:
         tried = [one for one in self._trees.siblings(trajectory.id, step) if one in self._tried]
         at = trajectory.steps[step]
-        prompt = shown(trajectory.messages[: at.message_index], at.elided)
+        prompt = elide(trajectory.messages[: at.message_index], at.elided)
         for left, right in combinations(range(len(tried)), 2):
             found = self._better(tried[left], tried[right])
             if found is None:

@@ -26,7 +26,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from gumshoe.collect.commands.play import patch_text, shown
+from gumshoe.collect.commands.play import render_observation, render_patch
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.packs import pack_text
@@ -307,7 +307,7 @@ def episode_text(episode: Trajectory, task: Task, gold_patch: str) -> Group:
         Text("It reported", style="bold"),
         Text(report),
         Text("The fix", style="bold"),
-        patch_text("\n".join(fix[:PATCH_LINES])),
+        render_patch("\n".join(fix[:PATCH_LINES])),
     )
 
 
@@ -315,7 +315,7 @@ def _step_lines(step: Step, facts: Iterable[str]) -> Iterable[Text]:
     """A turn, and three lines of what came back: the first two, and one that the report cites, or the last."""
     yield Text(f"{step.index + 1}. {describe_turn(step.completion)}", style="bold", overflow="ellipsis", no_wrap=True)
     for observation in step.observations:
-        lines = [line for line in shown(observation).split("\n") if line.plain.strip()]
+        lines = [line for line in render_observation(observation).split("\n") if line.plain.strip()]
         cited = [line for line in lines[2:] if line.plain.strip() in facts]
         for line in (*lines[:2], *(cited or lines[2:])[-1:]):
             yield Text("   ", overflow="ellipsis", no_wrap=True).append_text(line)
