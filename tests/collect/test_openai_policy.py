@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import email.utils
 import json
 from contextlib import ExitStack, closing
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 
 from gumshoe.collect.config import OpenAIConfig, Prices, RetryConfig
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
-from gumshoe.collect.policies.providers.provider import parse_retry_after
 from gumshoe.errors import ConfigError, ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 from gumshoe.text import escape
@@ -280,15 +278,6 @@ def test_a_broken_stream_is_tried_again(broken: Answer) -> None:
     completion, server = ask(broken, stream(*PIECES), stream=True)
     assert len(completion.tool_calls) == 2
     assert len(server.requests) == 2
-
-
-def test_retry_after_in_both_forms() -> None:
-    assert parse_retry_after(None) is None
-    assert parse_retry_after("2.5") == 2.5
-    assert parse_retry_after("-1") == 0.0
-    assert parse_retry_after("soon") is None
-    date = email.utils.formatdate(1000, usegmt=True)
-    assert parse_retry_after(date, now=990) == 10.0
 
 
 @pytest.mark.parametrize("syntax", ["native", "template", "text"])

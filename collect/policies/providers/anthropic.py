@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import anthropic
@@ -13,7 +12,6 @@ from anthropic.types import Message as Answer
 
 from gumshoe.collect.config import AnthropicConfig, Prices
 from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
@@ -32,39 +30,14 @@ _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 OVERFLOW_STATUS = frozenset({400, 413})
 
 
-class AnthropicPolicy(ProviderPolicy):
-    """One episode's conversation with a model.
-
-    The system prompt, the tools and the conversation so far are marked for the provider's cache.
-
-    Args:
-        config: server, model and sampling.
-        seed: chooses the endpoint, one for the whole episode, and the jitter.
-        environ: where keys are looked up.
-        pause: waits the given number of seconds between tries.
-    """
+class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
+    """The Messages API. System prompt, tools and the conversation so far are marked for the provider's cache."""
 
     kind = "anthropic"
 
-    def __init__(
-        self,
-        config: AnthropicConfig,
-        *,
-        seed: int = 0,
-        environ: Mapping[str, str] = os.environ,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._config = config
+    def _connect(self, endpoint: str | None) -> anthropic.Anthropic:
         self._thoughts: dict[int, Blocks] = {}
-        key = find_key(config, environ)
-        endpoints = config.endpoints or (config.base_url,)
-        self._client = anthropic.Anthropic(
-            base_url=endpoints[seed % len(endpoints)],
-            api_key=key,
-            timeout=config.timeout_s,
-            max_retries=0,
-        )
-        super().__init__(config.model, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
+        return anthropic.Anthropic(base_url=endpoint, api_key=self._key, timeout=self._config.timeout_s, max_retries=0)
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config

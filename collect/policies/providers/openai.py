@@ -1,16 +1,11 @@
-"""Models behind any server that speaks the OpenAI chat API, through the official SDK.
-
-The SDK does not check what a server sends against its types. Whatever does not fit raises `Transient`, so that it is
-tried again and then recorded as a failure of the policy.
-"""
+"""Models behind any server that speaks the OpenAI chat API, through the official SDK."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -20,7 +15,6 @@ from openai.types.completion_usage import CompletionUsage
 
 from gumshoe.collect.config import OpenAIConfig, Prices
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat, as_text_chat, split_thought
-from gumshoe.collect.policies.llm import find_key
 from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
@@ -34,33 +28,29 @@ OVERFLOW_STATUS = frozenset({400, 413, 422})
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-class OpenAIPolicy(ProviderPolicy):
-    """One episode's conversation with a model.
-
-    Args:
-        config: server, model and sampling.
-        seed: chooses the endpoint (one for the whole episode, so that its prefix cache stays warm) and the jitter.
-        environ: where keys are looked up.
-        pause: waits the given number of seconds between tries.
-    """
+class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
+    """The chat API, of OpenAI, Azure or any other server. Traces name the model by its label, if it has one."""
 
     kind = "openai"
 
-    def __init__(
-        self,
-        config: OpenAIConfig,
-        *,
-        seed: int = 0,
-        environ: Mapping[str, str] = os.environ,
-        pause: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._config = config
-        self._seed = seed
-        key = find_key(config, environ)
-        endpoints = config.endpoints or (config.base_url,)
-        self._client = make_client(config, endpoints[seed % len(endpoints)], key)
-        name = config.label or config.model
-        super().__init__(name, self._client, key=key, retry=config.retry, seed=seed, pause=pause)
+    def __init__(self, config: OpenAIConfig, **options: Any) -> None:
+        super().__init__(config, **options)
+        self.model = config.label or config.model
+
+    def _connect(self, endpoint: str | None) -> openai.OpenAI:
+        config = self._config
+        if config.azure_api_version is None:
+            return openai.OpenAI(base_url=endpoint, api_key=self._key, timeout=config.timeout_s, max_retries=0)
+        if endpoint is None:
+            raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
+        return openai.AzureOpenAI(
+            azure_endpoint=endpoint,
+            api_version=config.azure_api_version,
+            api_key=None if config.azure_entra else self._key,
+            azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
+            timeout=config.timeout_s,
+            max_retries=0,
+        )
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config
@@ -110,22 +100,6 @@ class OpenAIPolicy(ProviderPolicy):
             raise self.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
         except openai.APIError as error:
             raise Transient(str(error) or type(error).__name__) from None
-
-
-def make_client(config: OpenAIConfig, endpoint: str | None, key: str) -> openai.OpenAI:
-    """The SDK's client for one endpoint. Raises ConfigError if Azure is asked for and something is missing."""
-    if config.azure_api_version is None:
-        return openai.OpenAI(base_url=endpoint, api_key=key, timeout=config.timeout_s, max_retries=0)
-    if endpoint is None:
-        raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
-    return openai.AzureOpenAI(
-        azure_endpoint=endpoint,
-        api_version=config.azure_api_version,
-        api_key=None if config.azure_entra else key,
-        azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
-        timeout=config.timeout_s,
-        max_retries=0,
-    )
 
 
 def _entra_tokens() -> Callable[[], str]:
