@@ -30,10 +30,6 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
         metavar="COMMAND",
         help=f"{entrypoint} (default: {DEFAULT_COMMAND}, or the command of the set named by --environment)",
     )
-    parser.add_argument("--debug-entrypoint", metavar="COMMAND", help="command for the debugger, if different")
-    parser.add_argument(
-        "--setup", action="append", default=[], metavar="COMMAND", help="setup command to run in the sandbox"
-    )
     parser.add_argument(
         "--environment", metavar="NAME", help="environment created by gumshoe harvest: its name, or the set"
     )
@@ -41,13 +37,10 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
 
 def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of the task source `local`, except for the path. Raises TaskError for an unknown environment."""
-    given = {
-        "debug_entrypoint": arguments.debug_entrypoint,
-        "setup": arguments.setup,
-        "environment": arguments.environment and environment_of(arguments.environment),
-    }
-    # Refusing an empty command is up to the task source.
-    return {"entrypoint": _command(arguments), **{name: value for name, value in given.items() if value}}
+    options = {"entrypoint": _command(arguments)}  # Refusing an empty command is up to the task source.
+    if arguments.environment:
+        options["environment"] = environment_of(arguments.environment)
+    return options
 
 
 def _command(arguments: argparse.Namespace) -> str:

@@ -45,12 +45,6 @@ def configure_collect(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("config", type=Path, help="YAML file (see configs/collect)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument(
-        "--fail-on-error",
-        type=int,
-        metavar="N",
-        help="stop after N failed attempts (default: continue with other episodes)",
-    )
     again = parser.add_mutually_exclusive_group()
     again.add_argument("--force-all", action="store_const", const="all", dest="again", help="rerun all episodes")
     again.add_argument(
@@ -66,10 +60,7 @@ def configure_collect(parser: argparse.ArgumentParser) -> None:
 
 def run_collect(arguments: argparse.Namespace) -> int:
     """Runs the command. 0: all done; 1: episodes were given up; 130: interrupted."""
-    overrides = [*arguments.param]
-    if arguments.fail_on_error is not None:
-        overrides.append(f"fail_on_error={arguments.fail_on_error}")
-    config = load_config(CollectConfig, arguments.config, overrides)
+    config = load_config(CollectConfig, arguments.config, arguments.param)
     search_beside(arguments.config)
     config = config.model_copy(update={"policy": with_llm(config.policy)})
     result = collect(config, verbose=arguments.verbose, step=arguments.step, again=arguments.again)

@@ -7,11 +7,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pydantic import ValidationError
 
 from gumshoe.collect.config import BranchConfig
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
@@ -22,7 +20,7 @@ from gumshoe.records import Usage
 
 if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.records import ContextPack, Step, Task, Trajectory
+    from gumshoe.records import ContextPack, Step, Task
 
 __all__ = [
     "check_pack",
@@ -140,13 +138,10 @@ def _counts(counts: dict[str, int]) -> str:
 PROBE_EXAMPLES = """\
 examples:
   gumshoe probe runs/collect/seeker                          every report of a run
-  gumshoe probe runs/collect/seeker --id EPISODE             the report of one episode
   gumshoe probe runs/collect/seeker --task tasks/mine        if the tasks have moved
-  gumshoe probe pack.json --task casebook:casebook/ledger    a report in a separate file
-  gumshoe probe pack.json --task local:path/to/repository --json
 
-PACK is a run folder, or a JSON file with a ContextPack. Each report is run in a fresh sandbox, on the code as it was
-when its episode began. Exit code 1 if a finding is contradicted.
+Each report is run in a fresh sandbox, on the code as it was when its episode began. Exit code 1 if a finding is
+contradicted.
 """
 
 
@@ -155,9 +150,8 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     from gumshoe.protocols import SANDBOX_KINDS
 
     parser.epilog = PROBE_EXAMPLES
-    parser.add_argument("pack", metavar="PACK", type=Path, help="run folder, or JSON file with a ContextPack")
-    parser.add_argument("--id", metavar="EPISODE", help="only the report of this episode of the run")
-    parser.add_argument("--task", metavar="TASK", help="for a file: SOURCE:ID; for a run: the source of its tasks")
+    parser.add_argument("folder", metavar="RUN", type=Path, help="run folder")
+    parser.add_argument("--task", metavar="SOURCE", help="source of its tasks (default: as in its config)")
     parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="where the tests run")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
     parser.add_argument("--json", action="store_true", help="one JSON object per report instead of tables")
@@ -170,9 +164,18 @@ def run_probe(arguments: argparse.Namespace) -> int:
 
     sandbox = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)
     contradicted = False
-    for name, pack, task, steps, policy in _packs(arguments):
-        checked = check_pack(pack, task, sandbox, trusted=policy in TRUSTED_KINDS, steps=steps)
-        _show_checks(name, task, checked, as_json=arguments.json)
+    trajectories = [one for one in read_trajectories(arguments.folder) if one.context_pack is not None]
+    if not trajectories:
+        raise DatasetError(f"{arguments.folder} holds no report")
+    tasks = _tasks_of_run(arguments.folder, arguments.task, sorted({one.task.id for one in trajectories}))
+    for one in trajectories:
+        task = tasks[one.task.id]
+        if task.hash != one.task.hash:
+            raise TaskError(f"{task.id} was changed since {one.id} was played")
+        assert one.context_pack is not None
+        trusted = one.policy.kind in TRUSTED_KINDS
+        checked = check_pack(one.context_pack, task, sandbox, trusted=trusted, steps=one.steps)
+        _show_checks(one.id, task, checked, as_json=arguments.json)
         contradicted |= any(one.check is not None and one.check.status == "contradicted" for one in checked.findings)
     return int(contradicted)
 
@@ -210,57 +213,8 @@ def check_pack(
         env.close()
 
 
-def _packs(arguments: argparse.Namespace) -> Iterator[tuple[str, ContextPack, Task, tuple[Step, ...], str]]:
-    """Each report: its name, its pack, its task, the steps of its episode, and who made it."""
-    from gumshoe.collect.commands.arguments import choose_task
-
-    if not arguments.pack.exists():
-        raise DatasetError(f"{arguments.pack} cannot be read: No such file or directory")
-    if not arguments.pack.is_dir():
-        if arguments.id is not None:
-            raise ConfigError("--id applies only to the episodes of a run folder")
-        if arguments.task is None:
-            raise ConfigError(f"{arguments.pack} does not say which task it belongs to: add --task SOURCE:ID")
-        pack = _read_pack(arguments.pack)
-        yield arguments.pack.name, pack, choose_task(arguments.task), (), ""
-        return
-    trajectories = _reported(arguments.pack, arguments.id)
-    tasks = _tasks_of_run(arguments.pack, arguments.task, sorted({one.task.id for one in trajectories}))
-    for one in trajectories:
-        task = tasks[one.task.id]
-        if task.hash != one.task.hash:
-            raise TaskError(f"{task.id} was changed since {one.id} was played")
-        assert one.context_pack is not None
-        yield one.id, one.context_pack, task, one.steps, one.policy.kind
-
-
-def _read_pack(path: Path) -> ContextPack:
-    from gumshoe.records import ContextPack
-    from gumshoe.storage import describe, read_json
-
-    data = read_json(path)
-    try:
-        return ContextPack.model_validate(data)
-    except ValidationError as error:
-        raise DatasetError(f"{path} holds no ContextPack: {describe(error)}") from None
-
-
-def _reported(folder: Path, episode: str | None) -> list[Trajectory]:
-    """The episodes of a run that ended with a report. Raises DatasetError where there are none."""
-    from gumshoe.collect.data.store import read_trajectories
-
-    found = [one for one in read_trajectories(folder) if episode in (None, one.id)]
-    if episode is not None and not found:
-        raise DatasetError(f"{folder} has no episode {episode!r}")
-    reported = [one for one in found if one.context_pack is not None]
-    if not reported:
-        raise DatasetError(f"{folder}: {episode} made no report" if episode else f"{folder} holds no report")
-    return reported
-
-
 def _tasks_of_run(folder: Path, source: str | None, ids: list[str]) -> dict[str, Task]:
     """The tasks of a run, from the source in its config or from another one."""
-    from gumshoe.config import RUN_CONFIG, read_yaml
     from gumshoe.env.tasks import load_tasks
 
     options: dict[str, Any] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +44,20 @@ def statuses(shown: list[Any]) -> list[str]:
     return [finding["check"]["status"] for one in shown for finding in one["pack"]["findings"]]
 
 
-def changed(run: Path, folder: Path, **update: Any) -> Path:
+def findings_of(run: Path) -> list[Finding]:
+    return [finding for one in read_trajectories(run) if one.context_pack for finding in one.context_pack.findings]
+
+
+def changed(run: Path, folder: Path, change: Callable[[Finding], Finding]) -> Path:
     """A copy of the run whose findings are other ones."""
     shutil.copytree(run, folder)
     trajectories: list[Trajectory] = []
     for one in read_trajectories(run):
         assert one.context_pack is not None
-        findings = tuple(finding.model_copy(update=update) for finding in one.context_pack.findings)
+        findings = tuple(change(finding) for finding in one.context_pack.findings)
         pack = one.context_pack.model_copy(update={"findings": findings})
         trajectories.append(one.model_copy(update={"context_pack": pack}))
-    write_jsonl(folder / "trajectories.jsonl", [one.model_dump(mode="json") for one in trajectories])
+    write_jsonl(folder / "trajectories.jsonl", trajectories)
     return folder
 
 
@@ -67,31 +72,25 @@ def test_what_the_run_found_holds_in_a_fresh_sandbox(seekers: Path, capsys: pyte
 
 
 def test_a_wrong_value_is_contradicted(seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pack = next(one.context_pack for one in read_trajectories(seekers) if one.task.id == TASKS[0])
-    assert pack is not None
-    wrong = [_planted(finding) for finding in pack.findings]
-    assert any(wrong)
-    findings = tuple(new or old for old, new in zip(pack.findings, wrong, strict=True))
-    (tmp_path / "pack.json").write_text(pack.model_copy(update={"findings": findings}).model_dump_json())
-    code, shown = probe(str(tmp_path / "pack.json"), "--task", "ttl_cache", "--unsafe", capsys=capsys)
+    wrong = changed(seekers, tmp_path / "wrong", lambda finding: _planted(finding) or finding)
+    planted = ["'planted'" in finding.model_dump_json() for finding in findings_of(wrong)]
+    assert any(planted)
+    code, shown = probe(str(wrong), capsys=capsys)
     assert code == 1
-    assert statuses(shown) == ["contradicted" if new else "confirmed" for new in wrong]
-    assert main(["probe", str(tmp_path / "pack.json"), "--task", "ttl_cache", "--sandbox", "local", "--unsafe"]) == 1
+    assert statuses(shown) == ["contradicted" if one else "confirmed" for one in planted]
+    assert main(["probe", str(wrong), "--sandbox", "local"]) == 1
     assert "contradict" in capsys.readouterr().out
 
 
 def test_a_quote_that_was_edited_is_not_confirmed(
     seekers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    edited = changed(seekers, tmp_path / "edited", quote="total = 97", claim="it is 97")
-    code, shown = probe(str(edited), capsys=capsys)
+    edit = {"quote": "total = 97", "claim": "it is 97"}
+    edited = changed(seekers, tmp_path / "edited", lambda finding: finding.model_copy(update=edit))
+    code, shown = probe(str(edited), "--task", "casebook", capsys=capsys)
     assert (code, set(statuses(shown))) == (0, {"unchecked"})
-    for one in read_trajectories(edited):
-        assert one.context_pack is not None
-        (tmp_path / "pack.json").write_text(one.context_pack.model_dump_json())
-        code, shown = probe(str(tmp_path / "pack.json"), "--task", f"casebook:{one.task.id}", "--unsafe", capsys=capsys)
-        notes = {finding["check"]["note"] for one in shown for finding in one["pack"]["findings"]}
-        assert (code, notes) == (0, {"its probe looks for something else than its quote says"})
+    notes = {finding["check"]["note"] for one in shown for finding in one["pack"]["findings"]}
+    assert notes == {"its probe looks for something else than its quote says"}
 
 
 def _planted(finding: Finding) -> Finding | None:
@@ -100,28 +99,9 @@ def _planted(finding: Finding) -> Finding | None:
     return finding.model_copy(update={"probe": finding.probe.model_copy(update={"value": "'planted'"})})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["list.json"], "list.json does not say which task it belongs to: add --task SOURCE:ID"),
-        (["nowhere.json", "--task", "ledger"], "nowhere.json cannot be read: No such file or directory"),
-        (["list.json", "--task", "ledger"], "list.json holds no ContextPack: "),
-        (["words.json", "--task", "ledger"], "words.json is not JSON: "),
-        (["list.json", "--task", "ledger", "--id", "x"], "--id applies only to the episodes of a run folder"),
-        (["RUN", "--id", "x"], "has no episode 'x'"),
-        (["."], ". is not a run folder"),
-    ],
-)
-def test_mistakes(
-    arguments: list[str],
-    said: str,
-    seekers: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("list.json").write_text("[]")
-    Path("words.json").write_text("no JSON")
-    assert main(["probe", *(str(seekers) if each == "RUN" else each for each in arguments)]) == 2
-    assert said in capsys.readouterr().err
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["probe", str(tmp_path)]) == 2
+    assert f"{tmp_path} is not a run folder" in capsys.readouterr().err
+    (tmp_path / "trajectories.jsonl").touch()
+    assert main(["probe", str(tmp_path)]) == 2
+    assert f"{tmp_path} holds no report" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_an_error_nobody_foresaw_ends_its_episode_and_no_other(config: Make) -> 
 def test_a_run_may_stop_after_some_failures(config: Make, config_file: Callable[..., Path]) -> None:
     made = failing(config, "shop/0", "shop/1", "shop/2")
     file = config_file(3, policy=made.policy.model_dump(), workers=1)
-    assert main(["collect", str(file), "--fail-on-error", "2"]) == 1
+    assert main(["collect", str(file), "-p", "fail_on_error=2"]) == 1
     assert len(list(read_failures(Path(made.out)))) == 2
     assert main(["collect", str(file), "-p", "policy.options.tasks=[]"]) == 2, "another policy is another run"
     assert main(["collect", str(file)]) == 1
@@ -199,9 +199,7 @@ def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: py
     def ended(made: CollectConfig) -> tuple[int, str]:
         file = tmp_path / "c.yaml"
         file.write_text(yaml.safe_dump(made.model_dump(mode="json")))
-        code = run_collect(
-            argparse.Namespace(config=file, param=[], verbose=0, step=False, fail_on_error=None, again=None)
-        )
+        code = run_collect(argparse.Namespace(config=file, param=[], verbose=0, step=False, again=None))
         return code, capsys.readouterr().out
 
     with provider(SUBMIT) as server:
