@@ -114,10 +114,8 @@ class RetryConfig(Config):
 
     attempts: int = Field(default=6, ge=1, description="attempts per completion, including the first")
     first_s: float = Field(
-        default=1.0, ge=0, description="wait after the first failure; doubles each time, with jitter"
+        default=1.0, ge=0, description="wait after the first failure; doubles each time, up to a minute, with jitter"
     )
-    longest_s: float = Field(default=60.0, ge=0, description="longest wait between two attempts")
-    longest_retry_after_s: float = Field(default=300.0, ge=0, description="longest accepted Retry-After of a server")
 
 
 class Prices(Config):
@@ -150,9 +148,6 @@ class ModelSettings(Config):
     base_url: WebAddress | None = Field(
         default=None, description="server, such as http://127.0.0.1:8000/v1; null: OpenAI or Anthropic itself"
     )
-    endpoints: tuple[WebAddress, ...] = Field(
-        default=(), description="several servers of one model; an episode stays on one"
-    )
     profile: str | None = Field(default=None, description="entry of llm.yaml with the key")
     tool_choice: Literal["auto", "required"] = Field(default="auto", description="required: the model must call a tool")
     temperature: float | None = Field(default=None, ge=0, description="null: the server's default")
@@ -178,9 +173,6 @@ class OpenAIConfig(ModelSettings):
         default="native",
         description="native: the server parses tool calls; text: <tool_call> blocks in the text; template: tools go "
         "to the server's chat template, calls are <tool_call> blocks in the text, as in training",
-    )
-    parallel_tool_calls: bool | None = Field(
-        default=None, description="allow several calls in one turn; null: the server's default"
     )
     max_tokens: int | None = Field(
         default=None, ge=1, description="tokens of one completion; null: the server's default"

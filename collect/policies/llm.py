@@ -134,7 +134,7 @@ def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> st
         key = entry.api_key.get_secret_value().strip() if entry is not None and entry.api_key is not None else ""
     if key:
         return key
-    if config.base_url is None and not config.endpoints:
+    if config.base_url is None:
         raise ConfigError(_no_key(config, environ))
     return "none"
 

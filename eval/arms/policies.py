@@ -139,19 +139,17 @@ def fingerprint(folder: Path) -> str:
 
 
 def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
-    """The servers that a policy names itself; none if it asks OpenAI or Anthropic. Raises ConfigError without a key."""
-    if not isinstance(policy, OpenAIConfig | AnthropicConfig):
+    """The server that a policy names itself; none if it asks OpenAI or Anthropic. Raises ConfigError without a key."""
+    if not isinstance(policy, OpenAIConfig | AnthropicConfig) or policy.base_url is None:
         return
-    for base in policy.endpoints or (policy.base_url,):
-        if base is None:
-            continue
-        if isinstance(policy, AnthropicConfig):
-            yield Endpoint(owner, f"{base.rstrip('/')}/v1/models", {"x-api-key": find_key(policy)})
-        elif policy.azure_api_version or policy.azure_entra:
-            # Without a key: deployments differ in how they are asked, but a running server answers any request.
-            yield Endpoint(owner, base)
-        else:
-            yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})
+    base = policy.base_url
+    if isinstance(policy, AnthropicConfig):
+        yield Endpoint(owner, f"{base.rstrip('/')}/v1/models", {"x-api-key": find_key(policy)})
+    elif policy.azure_api_version or policy.azure_entra:
+        # Without a key: deployments differ in how they are asked, but a running server answers any request.
+        yield Endpoint(owner, base)
+    else:
+        yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})
 
 
 class SeekerPacks:

@@ -232,16 +232,6 @@ def test_openai_itself_wants_a_key() -> None:
         OpenAIPolicy(OpenAIConfig(model="m"), environ={})
 
 
-def test_an_episode_stays_on_one_of_several_endpoints() -> None:
-    with provider(chat("one")) as first, provider(chat("two")) as second:
-        config = OpenAIConfig(model="m", endpoints=(first.url, second.url))
-        for seed in (4, 7):
-            with closing(OpenAIPolicy(config, seed=seed, environ={})) as policy:
-                policy.complete(MESSAGES, TOOLS)
-                policy.complete(MESSAGES, TOOLS)
-        assert (len(first.requests), len(second.requests)) == (2, 2)
-
-
 PIECES = (
     {"role": "assistant", "content": "[se"},
     {"content": "ek] x", "reasoning_content": "h"},

@@ -35,9 +35,11 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
 
     kind = "anthropic"
 
-    def _connect(self, endpoint: str | None) -> anthropic.Anthropic:
+    def _connect(self) -> anthropic.Anthropic:
         self._thoughts: dict[int, Blocks] = {}
-        return anthropic.Anthropic(base_url=endpoint, api_key=self._key, timeout=self._config.timeout_s, max_retries=0)
+        return anthropic.Anthropic(
+            base_url=self._config.base_url, api_key=self._key, timeout=self._config.timeout_s, max_retries=0
+        )
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
         config = self._config

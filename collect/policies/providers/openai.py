@@ -37,14 +37,14 @@ class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
         super().__init__(config, **options)
         self.model = config.label or config.model
 
-    def _connect(self, endpoint: str | None) -> openai.OpenAI:
+    def _connect(self) -> openai.OpenAI:
         config = self._config
         if config.azure_api_version is None:
-            return openai.OpenAI(base_url=endpoint, api_key=self._key, timeout=config.timeout_s, max_retries=0)
-        if endpoint is None:
+            return openai.OpenAI(base_url=config.base_url, api_key=self._key, timeout=config.timeout_s, max_retries=0)
+        if config.base_url is None:
             raise ConfigError("policy.azure_api_version needs policy.base_url: https://NAME.openai.azure.com")
         return openai.AzureOpenAI(
-            azure_endpoint=endpoint,
+            azure_endpoint=config.base_url,
             api_version=config.azure_api_version,
             api_key=None if config.azure_entra else self._key,
             azure_ad_token_provider=_entra_tokens() if config.azure_entra else None,
@@ -67,7 +67,6 @@ class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
             "top_p": config.top_p,
             config.max_tokens_name: config.max_tokens,
             "seed": self._seed if config.send_seed else None,
-            "parallel_tool_calls": config.parallel_tool_calls if tools and config.syntax == "native" else None,
             "logprobs": config.token_ids or None,
             "extra_body": {**({"return_token_ids": True} if config.token_ids else {}), **config.extra_body} or None,
         }

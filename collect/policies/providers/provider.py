@@ -14,7 +14,7 @@ import httpx2
 import tenacity
 from pydantic import ValidationError
 
-from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, Prices, RetryConfig
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, Prices
 from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.errors import ContextOverflow, PolicyError
@@ -33,6 +33,8 @@ OVERFLOW_SIGNS = (
     "too long",
     "request_too_large",
 )
+LONGEST_S, LONGEST_RETRY_AFTER_S = 60.0, 300.0
+"""The longest wait between two attempts, and the longest that a server may ask for."""
 MARK = "[key]"
 MIN_KEY, MIN_SECRET = 6, 16
 """Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`): the shortest that a message may not show, and
@@ -72,7 +74,7 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
 
     Args:
         config: server, model and sampling.
-        seed: chooses the endpoint (one for the whole episode, so that its prefix cache stays warm) and the jitter.
+        seed: decides the jitter, and the model's choices if it is sent.
         environ: where keys are looked up.
         pause: waits the given number of seconds between tries.
     """
@@ -91,8 +93,7 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
         self._config = config
         self._seed = seed
         self._key = find_key(config, environ)
-        endpoints = config.endpoints or (config.base_url,)
-        self._client = self._connect(endpoints[seed % len(endpoints)])
+        self._client = self._connect()
         self._rng = random.Random(seed)
         self._pause = pause
 
@@ -114,7 +115,7 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
         what = f"a completion of {self.model} at {self._client.base_url}"
 
         def wait(state: tenacity.RetryCallState) -> float:
-            return _wait(state.attempt_number, _failure(state).retry_after, self._config.retry, self._rng)
+            return _wait(state.attempt_number, _failure(state).retry_after, self._config.retry.first_s, self._rng)
 
         def report(state: tenacity.RetryCallState) -> None:
             log.info("%s failed, next try in %.1f s: %s", what, state.upcoming_sleep, _failure(state))
@@ -134,8 +135,8 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
             raise PolicyError(f"{what} failed {attempts} times, last with: {error}") from None
 
     @abstractmethod
-    def _connect(self, endpoint: str | None) -> ClientT:
-        """The SDK's client for one endpoint; None: the provider's own. Raises ConfigError if something is missing."""
+    def _connect(self) -> ClientT:
+        """The SDK's client. Raises ConfigError if something is missing."""
 
     @abstractmethod
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> dict[str, Any]:
@@ -221,9 +222,9 @@ def _seconds(retry_after: str | None) -> float | None:
         return None
 
 
-def _wait(number: int, asked: float | None, config: RetryConfig, rng: random.Random) -> float:
-    backoff = min(config.longest_s, config.first_s * 2.0 ** (number - 1)) * rng.uniform(0.5, 1.0)
-    return backoff if asked is None else max(backoff, min(asked, config.longest_retry_after_s))
+def _wait(number: int, asked: float | None, first_s: float, rng: random.Random) -> float:
+    backoff = min(LONGEST_S, first_s * 2.0 ** (number - 1)) * rng.uniform(0.5, 1.0)
+    return backoff if asked is None else max(backoff, min(asked, LONGEST_RETRY_AFTER_S))
 
 
 def _without_key(text: str, key: str, shortest: int) -> str:
