@@ -1,7 +1,8 @@
 """ATIF, the Agent Trajectory Interchange Format: version 1.8 out, 1.0 to 1.8 in.
 
-What ATIF has no place for (decisions, rewards, structured observations, provenance) is kept under `gumshoe` in its
-`extra` objects, so that a Gumshoe trajectory comes back unchanged. One from elsewhere is read from the common fields.
+A Gumshoe trajectory is written twice: in the common fields, for other readers, and whole, as `gumshoe` in `extra`,
+because ATIF has no place for decisions, rewards, structured observations and provenance. So it comes back unchanged.
+One from elsewhere is read from the common fields.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from gumshoe.collect.data.messages import (
     tool_answer,
     tool_kind,
 )
-from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
     Completion,
@@ -33,61 +33,39 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
-from gumshoe.tools.evidence.facts import FactReader
 
 __all__ = ["VERSION", "all_from_atif", "from_atif", "to_atif"]
 
 VERSION = "ATIF-v1.8"
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 OURS = "gumshoe"
-_STORED = (
-    "schema_version",
-    "task",
-    "policy",
-    "stop",
-    "patch",
-    "context_pack",
-    "scores",
-    "errors",
-    "tampering",
-    "branch",
-)
-_STEP = ("index", "decision", "stated", "rationale", "confidence", "elided", "reward", "started_at", "duration_s")
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """The trajectory as an ATIF object, ready for JSON."""
     if not trajectory.messages:
         raise DatasetError(f"trajectory {trajectory.id} has no messages, and an ATIF trajectory needs a step")
-    ours = trajectory.model_dump(mode="json", include={*_STORED, "usage", "provenance"})
-    numbered = not any(_is_bare(trajectory, step) for step in trajectory.steps)
     usage = trajectory.usage
     return {
         "schema_version": VERSION,
         "session_id": trajectory.id,
         "trajectory_id": trajectory.id,
-        "agent": {
-            "name": f"gumshoe-{trajectory.policy.agent}",
-            "version": trajectory.provenance.gumshoe or __version__,
-            **_known(model_name=trajectory.policy.model or None),
-            "tool_definitions": [tool.as_openai() for tool in trajectory.tools],
-        },
+        "agent": _known(
+            name=f"gumshoe-{trajectory.policy.agent}",
+            version=trajectory.provenance.gumshoe or __version__,
+            model_name=trajectory.policy.model or None,
+            tool_definitions=[tool.as_openai() for tool in trajectory.tools],
+        ),
         "steps": _steps(trajectory),
-        "final_metrics": {
-            "total_prompt_tokens": usage.prompt_tokens,
-            "total_completion_tokens": usage.completion_tokens,
-            "total_cached_tokens": usage.cached_tokens,
-            **_known(total_cost_usd=usage.cost_usd),
-            "total_steps": sum(message.role != "tool" for message in trajectory.messages),
-        },
-        "extra": {OURS: {**ours, "numbered": numbered, "decisions": [tool.decision for tool in trajectory.tools]}},
+        "final_metrics": _known(
+            total_prompt_tokens=usage.prompt_tokens,
+            total_completion_tokens=usage.completion_tokens,
+            total_cached_tokens=usage.cached_tokens,
+            total_cost_usd=usage.cost_usd,
+            total_steps=sum(message.role != "tool" for message in trajectory.messages),
+        ),
+        "extra": {OURS: trajectory.model_dump(mode="json")},
     }
-
-
-def _is_bare(trajectory: Trajectory, step: Step) -> bool:
-    """Whether the tools' answers are in the conversation without the step's number, as in one from elsewhere."""
-    answers = trajectory.messages[step.message_index + 1 :]
-    return any(seen.text == answer.content for seen, answer in zip(step.observations, answers, strict=False))
 
 
 def _steps(trajectory: Trajectory) -> list[dict[str, Any]]:
@@ -124,51 +102,36 @@ def _agent_step(step: Step, start: datetime.datetime | None) -> dict[str, Any]:
     completion = step.completion
     usage = completion.usage
     at = start + datetime.timedelta(seconds=step.started_at) if start else None
-    entry: dict[str, Any] = {
-        **_known(timestamp=at.isoformat().replace("+00:00", "Z") if at else None),
-        "source": "agent",
-        **_known(model_name=completion.model or None),
-        "message": completion.text,
-        **_known(reasoning_content=completion.reasoning),
-        "metrics": {
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cached_tokens": usage.cached_tokens,
-            **_known(
-                cost_usd=usage.cost_usd,
-                completion_token_ids=_list(completion.token_ids),
-                logprobs=_list(completion.logprobs),
-            ),
-            "extra": {OURS: {"duration_s": usage.duration_s}},
-        },
-        "extra": {
-            OURS: {
-                **step.model_dump(mode="json", include=set(_STEP)),
-                "finish_reason": completion.finish_reason,
-                "model": completion.model,
-            }
-        },
-    }
-    if completion.tool_calls:
-        entry["tool_calls"] = [_call(call) for call in completion.tool_calls]
+    calls = completion.tool_calls
+    entry = _known(
+        timestamp=at.isoformat().replace("+00:00", "Z") if at else None,
+        source="agent",
+        model_name=completion.model or None,
+        message=completion.text,
+        reasoning_content=completion.reasoning,
+        metrics=_known(
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            cost_usd=usage.cost_usd,
+            completion_token_ids=completion.token_ids,
+            logprobs=completion.logprobs,
+        ),
+    )
+    if calls:
+        entry["tool_calls"] = [
+            {"tool_call_id": call.id, "function_name": call.name, "arguments": call.arguments} for call in calls
+        ]
+        answers = zip(calls, step.observations, strict=False)
         entry["observation"] = {
-            "results": [
-                _result(call, observation)
-                for call, observation in zip(completion.tool_calls, step.observations, strict=False)
-            ]
+            "results": [{"source_call_id": call.id, "content": answer.text} for call, answer in answers]
         }
     return entry
 
 
-def _call(call: ToolCall) -> dict[str, Any]:
-    unreadable = {"parse_error": call.parse_error, "raw": call.raw}
-    extra = {"extra": {OURS: unreadable}} if call.parse_error is not None or call.raw is not None else {}
-    return {"tool_call_id": call.id, "function_name": call.name, "arguments": call.arguments, **extra}
-
-
-def _result(call: ToolCall, observation: Observation) -> dict[str, Any]:
-    ours = observation.model_dump(mode="json", exclude={"text"})
-    return {"source_call_id": call.id, "content": observation.text, "extra": {OURS: ours}}
+def _known(**values: Any) -> dict[str, Any]:
+    """The values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def from_atif(data: Mapping[str, Any]) -> Trajectory:
@@ -179,7 +142,8 @@ def from_atif(data: Mapping[str, Any]) -> Trajectory:
             f"this is not an ATIF trajectory: schema_version is {version!r}, not ATIF-v1.0 to {VERSION[5:]}"
         )
     with reading("this ATIF trajectory"):
-        return _ours_back(data) if OURS in (data.get("extra") or {}) else _foreign(data)
+        ours = (data.get("extra") or {}).get(OURS)
+        return _foreign(data) if ours is None else Trajectory.model_validate(ours)
 
 
 def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
@@ -190,74 +154,6 @@ def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
         raise DatasetError("this ATIF trajectory cannot be read: subagent_trajectories is not a list of objects")
     for one in embedded:
         yield from all_from_atif(one)
-
-
-def _ours_back(data: Mapping[str, Any]) -> Trajectory:
-    rest = dict(data["extra"][OURS])
-    numbered = rest.pop("numbered", True)
-    tools = _tools(data)
-    decisions = rest.pop("decisions", [None] * len(tools))
-    reader = FactReader()
-    messages: list[Message] = []
-    steps: list[Step] = []
-    for entry in data["steps"]:
-        if OURS not in (entry.get("extra") or {}):
-            role = "assistant" if entry["source"] == "agent" else entry["source"]
-            messages.append(Message(role=role, content=entry["message"]))
-            continue
-        completion = _completion(entry)
-        observations = tuple(
-            Observation(text=result["content"], **result["extra"][OURS])
-            for result in entry.get("observation", {}).get("results", ())
-        )
-        told = {name: entry["extra"][OURS][name] for name in _STEP}
-        steps.append(Step(message_index=len(messages), completion=completion, observations=observations, **told))
-        messages.append(completion.as_message())
-        messages.extend(
-            tool_message(steps[-1].index, seen, call, reader.read(steps[-1].index, seen))
-            if numbered
-            else tool_answer(seen, call)
-            for call, seen in zip(completion.tool_calls, observations, strict=False)
-        )
-    return Trajectory.model_validate(
-        {
-            **rest,
-            "id": data["session_id"],
-            "tools": [{**tool.model_dump(), "decision": one} for tool, one in zip(tools, decisions, strict=True)],
-            "messages": messages,
-            "steps": steps,
-        }
-    )
-
-
-def _completion(entry: Mapping[str, Any]) -> Completion:
-    metrics = entry.get("metrics") or {}
-    ours = (entry.get("extra") or {}).get(OURS, {})
-    calls = tuple(
-        ToolCall(
-            id=call["tool_call_id"],
-            name=call["function_name"],
-            arguments=call["arguments"],
-            **(call.get("extra") or {}).get(OURS, {}),
-        )
-        for call in entry.get("tool_calls") or ()
-    )
-    return Completion(
-        text=content_text(entry["message"]),
-        reasoning=entry.get("reasoning_content"),
-        tool_calls=calls,
-        finish_reason=ours.get("finish_reason") or ("tool_calls" if calls else "stop"),
-        usage=Usage(
-            prompt_tokens=metrics.get("prompt_tokens") or 0,
-            completion_tokens=metrics.get("completion_tokens") or 0,
-            cached_tokens=metrics.get("cached_tokens") or 0,
-            cost_usd=metrics.get("cost_usd"),
-            duration_s=(metrics.get("extra") or {}).get(OURS, {}).get("duration_s", 0.0),
-        ),
-        model=ours.get("model", entry.get("model_name") or ""),
-        token_ids=_tuple(metrics.get("completion_token_ids")),
-        logprobs=_tuple(metrics.get("logprobs")),
-    )
 
 
 def _foreign(data: Mapping[str, Any]) -> Trajectory:
@@ -294,6 +190,29 @@ def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
     yield from (Message(role="user", content=text) for text in others)
 
 
+def _completion(entry: Mapping[str, Any]) -> Completion:
+    metrics = entry.get("metrics") or {}
+    calls = tuple(
+        ToolCall(id=call["tool_call_id"], name=call["function_name"], arguments=call["arguments"])
+        for call in entry.get("tool_calls") or ()
+    )
+    return Completion(
+        text=content_text(entry["message"]),
+        reasoning=entry.get("reasoning_content"),
+        tool_calls=calls,
+        finish_reason="tool_calls" if calls else "stop",
+        usage=Usage(
+            prompt_tokens=metrics.get("prompt_tokens") or 0,
+            completion_tokens=metrics.get("completion_tokens") or 0,
+            cached_tokens=metrics.get("cached_tokens") or 0,
+            cost_usd=metrics.get("cost_usd"),
+        ),
+        model=entry.get("model_name") or "",
+        token_ids=_tuple(metrics.get("completion_token_ids")),
+        logprobs=_tuple(metrics.get("logprobs")),
+    )
+
+
 def _answers(
     calls: Sequence[ToolCall], results: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[Observation, ...], list[str]]:
@@ -310,14 +229,6 @@ def _answers(
 
 def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
     return tuple(tool_kind(definition) for definition in data["agent"].get("tool_definitions") or ())
-
-
-def _known(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _list(values: Sequence[Any] | None) -> list[Any] | None:
-    return None if values is None else list(values)
 
 
 def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
