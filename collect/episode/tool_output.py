@@ -114,17 +114,10 @@ def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:
 
 
 def shown_code(output: ToolOutput) -> dict[int, str]:
-    """The lines of code, by number, that an answer of `view` shows.
-
-    In older records, a long text may have lost its middle.
-    """
+    """The lines of code, by number, that an answer of `view` shows; none for other tools."""
     if output.tool != "view" or "lines" not in output.data:
         return {}
-    lines = dict(enumerate(output.data["lines"], output.data["start"]))
-    if not output.observation.truncated:
-        return lines
-    shown = {line[1:].lstrip() for line in output.text.split("\n")}
-    return {number: line for number, line in lines.items() if f"{number} {line}" in shown}
+    return dict(enumerate(output.data["lines"], output.data["start"]))
 
 
 def reproduction_of(steps: Iterable[Step]) -> str:

@@ -10,7 +10,6 @@ from gumshoe.collect.data.evidence import (
     failures,
     pack_arguments,
     region_of,
-    seen_code,
 )
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
 from gumshoe.records import (
@@ -22,7 +21,6 @@ from gumshoe.records import (
     ToolCall,
     Trajectory,
 )
-from gumshoe.text import cut
 from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
 from support.collect.small_trajectories import trajectory
 
@@ -112,20 +110,6 @@ STOP = output(
 )
 def test_the_region_is_the_innermost_function_or_class(line: int, expected: Region) -> None:
     assert region_of(LINES, line) == expected
-
-
-def test_of_a_view_that_was_cut_only_what_it_still_shows_was_seen() -> None:
-    lines = [f"line_{number} = {number}" for number in range(8, 108)]
-    text, _ = cut(
-        "\n".join(["a.py", *(f"{'*' if n == 8 else ' '}{n:>3} {line}" for n, line in enumerate(lines, 8))]), 500
-    )
-    observation = Observation(
-        tool="view", text=text, data={"path": "a.py", "start": 8, "lines": list(lines)}, truncated=True
-    )
-    (code,) = seen_code([ToolOutput(0, observation)]).values()
-    assert {8, 9, 106, 107} <= set(code)
-    assert not {40, 60, 80} & set(code)
-    assert all(f"{number} {line}\n" in text + "\n" for number, line in code.items())
 
 
 def test_a_program_without_tests_fails_with_its_last_words() -> None:

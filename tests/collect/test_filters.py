@@ -209,15 +209,13 @@ def test_the_command_writes_a_run_and_its_account(
     assert (again.returncode, "already exists" in again.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(("tail", "said"), [(b"", "no finished episode in"), (b'{"id', "the file was cut off")])
-def test_a_run_without_an_episode_is_refused(
-    tail: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("tail", [b"", b'{"id'])
+def test_a_run_without_an_episode_is_refused(tail: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, out = tmp_path / "run", tmp_path / "out"
     run.mkdir()
     (run / "trajectories.jsonl").write_bytes(tail)
     assert main(["filter", str(run), "--rule", "unseen", "--out", str(out)]) == 2
-    assert said in capsys.readouterr().err
+    assert "no finished episode in" in capsys.readouterr().err
     assert not out.exists()
 
 
