@@ -3,10 +3,7 @@
 | rule              | drops                                                                                |
 |-------------------|--------------------------------------------------------------------------------------|
 | resolved          | episodes whose tests do not pass, or, for agents that cannot edit, without a report  |
-| steps=N           | more than N turns                                                                    |
-| budget=N          | more than N tokens, as counted, or estimated at four characters per token            |
 | loops=N           | the same call with the same answer N times (default 3)                               |
-| seek_first        | no information seeking before the first edit                                         |
 | grounded=X        | reports whose share of grounded findings is below X (default 1): findings that a     |
 |                   | new run confirmed and that distinguish failing tests from passing ones; also         |
 |                   | reports whose findings were never run again                                          |
@@ -51,8 +48,6 @@ LEAKS = re.compile(
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
-INFORMATION = (Decision.SEEK, Decision.VERIFY)
-"""Roles of tools that show something and change nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,21 +112,6 @@ def succeeded(trajectory: Trajectory) -> bool:
     return trajectory.stop is StopReason.REPORTED
 
 
-def _steps(text: str, setting: str) -> Rule:
-    most = int(setting)
-    return Rule(text, lambda trajectory: len(trajectory.steps) <= most)
-
-
-def _budget(text: str, setting: str) -> Rule:
-    most = int(setting)
-    return Rule(text, lambda trajectory: _tokens(trajectory) <= most)
-
-
-def _tokens(trajectory: Trajectory) -> int:
-    used = trajectory.usage.tokens
-    return used or sum(len(message.content) for message in trajectory.messages) // 4
-
-
 def _loops(text: str, setting: str) -> Rule:
     most = int(setting or 3)
     return Rule(text, lambda trajectory: max(_repeats(trajectory).values(), default=0) < most)
@@ -143,16 +123,6 @@ def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
         for step in trajectory.steps
         for call, observation in zip(step.tool_calls, step.observations, strict=False)
     )
-
-
-def _looked_before_editing(trajectory: Trajectory) -> bool:
-    roles = decisions_of(trajectory.tools)
-    for step in trajectory.steps:
-        if step.decision is Decision.EDIT:
-            return False
-        if any(roles.get(call.name) in INFORMATION for call in step.tool_calls):
-            return True
-    return not trajectory.patch
 
 
 def _grounded(text: str, setting: str) -> Rule:
@@ -299,10 +269,7 @@ def _scored(text: str, setting: str) -> Rule:
 _RULES: dict[str, Callable[[str, str], Rule]] = {
     "honest": _fixed(_honest),
     "resolved": _fixed(succeeded),
-    "steps": _steps,
-    "budget": _budget,
     "loops": _loops,
-    "seek_first": _fixed(_looked_before_editing),
     "grounded": _grounded,
     "leakage": _fixed(_leaks_nothing),
     "unseen": _unseen,

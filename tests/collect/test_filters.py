@@ -17,9 +17,7 @@ from gumshoe.records import (
     Check,
     Completion,
     ContextPack,
-    Decision,
     Finding,
-    Message,
     Observation,
     Score,
     Step,
@@ -28,7 +26,6 @@ from gumshoe.records import (
     ToolCall,
     ToolSchema,
     Trajectory,
-    Usage,
 )
 from support.collect.small_trajectories import trajectory
 from support.shop_tasks import make_taskset
@@ -36,11 +33,10 @@ from support.shop_tasks import make_taskset
 REWRITE = (ToolSchema(name="rewrite", description="", parameters={}),)
 
 
-def step(index: int, tool: str, answer: str = "x", kind: Decision = Decision.SEEK, **arguments: Any) -> Step:
+def step(index: int, tool: str, answer: str = "x", **arguments: Any) -> Step:
     return Step(
         index=index,
         message_index=index,
-        decision=kind,
         completion=Completion(text="", tool_calls=(ToolCall(id="c", name=tool, arguments=arguments),)),
         observations=(Observation(tool=tool, text=answer),),
     )
@@ -65,26 +61,11 @@ def test_resolved() -> None:
     ]
 
 
-def test_steps_and_budget() -> None:
-    long = trajectory(steps=(step(0, "eval"), step(1, "eval")))
-    assert keeps("steps=1", long, trajectory()) == [False, True]
-    used = trajectory(usage=Usage(prompt_tokens=90, completion_tokens=11))
-    unknown = trajectory(messages=(Message(role="user", content="x" * 404),))
-    assert keeps("budget=100", used, unknown, trajectory()) == [False, False, True]
-
-
 def test_loops_are_the_same_call_with_the_same_answer() -> None:
     same = trajectory(steps=tuple(step(number, "view", path="a") for number in range(3)))
     new_answers = trajectory(steps=tuple(step(number, "eval", str(number)) for number in range(3)))
     assert keeps("loops", same, new_answers) == [False, True]
     assert keeps("loops=4", same) == [True]
-
-
-def test_seek_first() -> None:
-    edit = step(0, "rewrite", kind=Decision.EDIT)
-    look = step(1, "view")
-    cases = (trajectory(steps=(look, edit)), trajectory(steps=(edit, look)), trajectory(patch="x"), trajectory())
-    assert keeps("seek_first", *cases) == [True, False, False, True]
 
 
 def test_grounded() -> None:
@@ -179,7 +160,7 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
     ("rule", "message"),
     [
         ("nothing", "no rule 'nothing'"),
-        *((rule, "cannot be read") for rule in ("steps=many", "steps", "pass_rate=3", "best=most", "scored=hit")),
+        *((rule, "cannot be read") for rule in ("loops=many", "pass_rate=3", "best=most", "scored=hit")),
         ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
         *((f"{rule}nan", "cannot be read") for rule in ("pass_rate=0..", "grounded=", "best=", "scored=arm:hit:")),
     ],
@@ -201,10 +182,10 @@ def test_the_command_writes_a_run_and_its_account(
     argv = ["filter", str(tmp_path / "run"), "--out", str(out)]
     wrong = run_here(*argv)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
-    done = run_here(*argv, "--rule", "resolved", "--rule=steps=2")
+    done = run_here(*argv, "--rule", "resolved", "--rule=loops=2")
     assert "1 of 4 kept" in done.stdout
     assert [found.id for found in read_trajectories(out)] == ["t1"]
-    assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "steps=2": 1}
+    assert json.loads((out / "filter.json").read_text())["dropped"] == {"resolved": 2, "loops=2": 1}
     again = run_here(*argv, "--rule", "resolved")
     assert (again.returncode, "already exists" in again.stderr) == (2, True)
 
