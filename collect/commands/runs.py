@@ -7,7 +7,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from gumshoe.records import Usage
 
 if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
-    from gumshoe.records import ContextPack, Step, Task
+    from gumshoe.records import ContextPack, Task
 
 __all__ = [
     "check_pack",
@@ -173,16 +172,13 @@ def run_probe(arguments: argparse.Namespace) -> int:
         if task.hash != one.task.hash:
             raise TaskError(f"{task.id} was changed since {one.id} was played")
         assert one.context_pack is not None
-        trusted = one.policy.kind in TRUSTED_KINDS
-        checked = check_pack(one.context_pack, task, sandbox, trusted=trusted, steps=one.steps)
+        checked = check_pack(one.context_pack, task, sandbox, trusted=one.policy.kind in TRUSTED_KINDS)
         _show_checks(one.id, task, checked, as_json=arguments.json)
         contradicted |= any(one.check is not None and one.check.status == "contradicted" for one in checked.findings)
     return int(contradicted)
 
 
-def check_pack(
-    pack: ContextPack, task: Task, sandbox: SandboxConfig, *, trusted: bool = False, steps: Sequence[Step] = ()
-) -> ContextPack:
+def check_pack(pack: ContextPack, task: Task, sandbox: SandboxConfig, *, trusted: bool = False) -> ContextPack:
     """The pack with the results of its probes on the task's code as it was at the beginning.
 
     If the episode has reproduced an issue, its probes run that test.
@@ -192,13 +188,11 @@ def check_pack(
         task: what it is about.
         sandbox: where the tests run.
         trusted: see `gumshoe.env.sandboxes.open.open_sandbox`.
-        steps: those of its episode.
 
     Raises:
         ConfigError: the sandbox does not accept this task.
         SandboxError, TaskError: the sandbox broke, or the task is gone.
     """
-    from gumshoe.collect.episode.tool_output import reproduction_of
     from gumshoe.env.debug_env import DebugEnv
     from gumshoe.records import ToolCall
     from gumshoe.tools.evidence.checks import check_findings
@@ -206,8 +200,8 @@ def check_pack(
     env = DebugEnv(task, tools=("probe", "reproduce"), sandbox=sandbox, trusted=trusted)
     try:
         env.reset()
-        if code := pack.reproduction or reproduction_of(steps):
-            env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": code}))
+        if pack.reproduction:
+            env.step(ToolCall(id="reproduce", name="reproduce", arguments={"code": pack.reproduction}))
         return pack.model_copy(update={"findings": check_findings(env.workspace, pack.findings)})
     finally:
         env.close()
@@ -219,11 +213,8 @@ def _tasks_of_run(folder: Path, source: str | None, ids: list[str]) -> dict[str,
 
     options: dict[str, Any] = {}
     if source is None:
-        known: Any = read_yaml(folder / RUN_CONFIG).get("tasks")
-        known = known if isinstance(known, dict) else {}
-        source, options = known.get("source"), known.get("options") or {}
-        if source is None:
-            raise ConfigError(f"{folder / RUN_CONFIG} names no task source: add --task SOURCE")
+        tasks = read_yaml(folder / RUN_CONFIG)["tasks"]
+        source, options = tasks["source"], tasks["options"]
     return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
 
 

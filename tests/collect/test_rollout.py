@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
 from gumshoe.collect.episode.conversation import as_text_messages, elide
+from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.registry import ScriptedPolicy
@@ -18,6 +21,7 @@ from gumshoe.collect.policies.seeker import ScriptedSeeker, Situation, Turn
 from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.play import play_one
+from gumshoe.env import DebugEnv
 from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
 from gumshoe.records import (
@@ -31,6 +35,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
+from gumshoe.tools import tool
 from gumshoe.tools.calls.parsing import render_text_calls
 from gumshoe.tools.toolbox import DEBUG_TOOLS
 from support.sandboxes.sandbox_backends import LOCAL
@@ -82,6 +87,27 @@ def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
     assert tuple(schema.name for schema in found.tools) == DEBUG_TOOLS
     assert found.provenance.sandbox == "local"
     assert Trajectory.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_call_has_three_owners_between_the_policy_and_the_tool(tmp_path: Path) -> None:
+    """They are those of the picture in docs/architecture.md."""
+    owners: list[str] = []
+
+    @tool
+    def look() -> str:
+        """Look around."""
+        for entry in inspect.stack():
+            owner = type(entry.frame.f_locals.get("self"))
+            if owner.__module__.startswith("gumshoe.") and owner.__name__ not in owners:
+                owners.append(owner.__name__)
+        return "seen"
+
+    task, _ = make_task(tmp_path / "repo", 3)
+    env = DebugEnv(task, tools=[look, "submit"], sandbox=LOCAL, trusted=True)
+    with closing(Episode(EpisodeSpec(task), make_agent(AgentConfig()), environment=env)) as episode:
+        episode.next_request()
+        episode.accept(say(("look", {})))
+    assert owners == ["FunctionTool", "Toolbox", "DebugEnv", "Episode"], "the tool itself, and its owners"
 
 
 def test_an_episode_without_submit_is_still_measured(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from gumshoe.tools.runs.tracebacks import describe_frame
 __all__ = ["Conclusion", "Investigator", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
 
 NOTHING = "Nothing that can be run here points to a place."
-WANDER = 0.25
+CHOICE_NOISE = 0.25
 """How much the choice among looks varies: the standard deviation of the noise on the logarithm of their worth."""
 NARROW = 0.5
 """A statement stands for its function once it has this share of the function's probability."""
@@ -79,7 +79,8 @@ class Investigator:
         if situation.turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
             return None
         worthwhile = [look for look in found if look.worth >= self._patience]
-        return max(worthwhile, key=lambda look: look.worth * situation.rng.lognormvariate(0, WANDER), default=None)
+        rng = situation.rng
+        return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, CHOICE_NOISE), default=None)
 
 
 @dataclass(frozen=True)
