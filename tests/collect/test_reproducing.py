@@ -20,10 +20,11 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory, WorkspaceSpec
+from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
 from gumshoe.tools.toolbox import DEBUG_TOOLS
 from support.collect.conversations import OPENING, answer, schemas
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
 
 BWRAP = SandboxConfig(kind="bubblewrap")
@@ -49,18 +50,10 @@ BUGGY, CLEAN = b"def add(a, b):\n    return a - b\n", b"def add(a, b):\n    retu
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Task, Oracle]:
     """A task whose bug only a hidden test shows, and its answer."""
-    (tmp_path / "calc.py").write_bytes(BUGGY)
-    (tmp_path / "test_calc.py").write_bytes(VISIBLE)
-    task = Task(
-        id="calc",
-        source="test",
-        problem_statement="add is wrong",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        regime="issue",
-    )
+    files = {"calc.py": BUGGY, "test_calc.py": VISIBLE}
+    task = folder_task(tmp_path, files, problem_statement="add is wrong", regime="issue")
     oracle = Oracle(
-        task_id="calc",
+        task_id=task.id,
         gold_patch=make_patch({"calc.py": (BUGGY, CLEAN)}),
         test_patch=make_patch({"test_calc.py": (VISIBLE, HIDDEN)}),
         fail_to_pass=("test_calc.py::test_add",),

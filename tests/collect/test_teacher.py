@@ -15,7 +15,8 @@ from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
-from gumshoe.records import Limits, Oracle, StopReason, Task, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, StopReason
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
 
 COUNT = 240
@@ -33,16 +34,11 @@ def long_function(middle: str) -> str:
 @pytest.mark.parametrize("seed", range(2))
 def test_it_reads_on_to_a_line_behind_a_long_view(seed: int, tmp_path: Path) -> None:
     wrong, right = long_function("    total -= 120"), long_function("    total += 120")
-    (tmp_path / "long.py").write_text(wrong)
-    (tmp_path / "test_long.py").write_text(
-        f"from long import add\n\n\ndef test_add():\n    assert add(0) == {sum(range(COUNT))}\n"
-    )
-    task = Task(
-        id="long/middle",
-        source="synth",
+    test = f"from long import add\n\n\ndef test_add():\n    assert add(0) == {sum(range(COUNT))}\n"
+    task = folder_task(
+        tmp_path,
+        {"long.py": wrong, "test_long.py": test},
         problem_statement="test_long.py::test_add fails",
-        workspace=WorkspaceSpec(path=str(tmp_path)),
-        entrypoint=("python", "-m", "pytest", "-q"),
         limits=Limits(command_timeout_s=300),
     )
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"long.py": (wrong.encode(), right.encode())}))

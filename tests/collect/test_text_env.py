@@ -14,8 +14,9 @@ from gymnasium.utils.env_checker import check_env
 from gumshoe.collect.text_env import TextWrapper
 from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.errors import SandboxError
-from gumshoe.records import Limits, StopReason, Task, WorkspaceSpec
+from gumshoe.records import Limits, StopReason, Task
 from gumshoe.text import escape
+from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
 
 TOOLS = ["view", "eval", "rewrite", "submit"]
@@ -23,18 +24,9 @@ TOOLS = ["view", "eval", "rewrite", "submit"]
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n")
-    (repo / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
-    return Task(
-        id="calc",
-        source="test",
-        problem_statement="add(2, 3) is -1.",
-        workspace=WorkspaceSpec(path=str(repo)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        limits=Limits(steps=6),
-    )
+    test = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+    files = {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": test}
+    return folder_task(tmp_path / "repo", files, problem_statement="add(2, 3) is -1.", limits=Limits(steps=6))
 
 
 @pytest.fixture

@@ -9,23 +9,16 @@ from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
-from gumshoe.records import Limits, Task, Trajectory, WorkspaceSpec
+from gumshoe.records import Limits, Task, Trajectory
+from support.folder_tasks import folder_task
 
 __all__ = ["play_seeker", "shop_task", "tools_called"]
 
 
 def shop_task(folder: Path, shop: str, tests: str, problem: str) -> Task:
     """A task on the program `shop`, written to `folder` with its tests."""
-    (folder / "shop.py").write_text(shop)
-    (folder / "test_shop.py").write_text(tests)
-    return Task(
-        id="shop/price",
-        source="synth",
-        problem_statement=problem,
-        workspace=WorkspaceSpec(path=str(folder)),
-        entrypoint=("python", "-m", "pytest", "-q"),
-        limits=Limits(command_timeout_s=300),
-    )
+    files = {"shop.py": shop, "test_shop.py": tests}
+    return folder_task(folder, files, problem_statement=problem, limits=Limits(command_timeout_s=300))
 
 
 def play_seeker(task: Task, policy: PolicyConfig, tools: tuple[str, ...] | None = None, *, seed: int = 0) -> Trajectory:
