@@ -51,7 +51,7 @@ class Overlap:
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of both; 0 where nothing was named, None where there was nothing to be found."""
+        """Harmonic mean of both; 0 if nothing was named, None if there was nothing to be found."""
         return 2 * self.shared / (self.named + self.gold) if self.gold else None
 
 

@@ -155,7 +155,7 @@ def _check(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> None:
 
 
 def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
-    """Whether the policy is; one's own is made once to find out. Raises ConfigError where that fails."""
+    """Whether the policy is; one's own is made once to find out. Raises ConfigError if that fails."""
     if not isinstance(config.policy, CustomConfig) or not episodes:
         return config.policy.kind in TRUSTED_KINDS
     first = episodes[0]

@@ -65,7 +65,7 @@ ONLY_LOOK = ("investigator", "suspect", "traceback", "vary")
 SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
-"""How pytest exits where it has collected no tests."""
+"""How pytest exits if it has collected no tests."""
 
 DEBUG_EXAMPLES = """\
 examples:

@@ -241,7 +241,7 @@ def _value_findings(
 
 
 def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | None:
-    """`path:line` where the debugger stopped at one of the lines, or near it; None where it did not."""
+    """`path:line` where the debugger stopped at one of the lines, or near it; None if it did not."""
     if output.tool != "pdb" or not numbers:
         return None
     for result in output.data.get("results", ()):

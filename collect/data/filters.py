@@ -90,7 +90,7 @@ def _number(setting: str) -> float:
 
 
 def _fixed(keeps: Callable[[Trajectory], bool]) -> Callable[[str, str], Rule]:
-    """Makes a rule without a setting; it raises ValueError where one is given."""
+    """Makes a rule without a setting; it raises ValueError if one is given."""
 
     def make(text: str, setting: str) -> Rule:
         if setting:
@@ -131,7 +131,7 @@ def _grounded(text: str, setting: str) -> Rule:
 
 
 def _share_of_grounded(trajectory: Trajectory) -> float:
-    """1 where nothing was reported, and where the report has no findings to check."""
+    """1 if nothing was reported, or if the report has no findings to check."""
     if trajectory.context_pack is None:
         return 1.0
     if not trajectory.context_pack.findings:
@@ -250,7 +250,7 @@ class _Scored(BaseModel):
 
 
 def _scored(text: str, setting: str) -> Rule:
-    """Raises ConfigError where the arm was not measured, or not so; ValueError for a setting of another form."""
+    """Raises ConfigError if the arm was not measured, or not so; ValueError for a setting of another form."""
     arm, metric, limit = setting.rsplit(":", 2)
     least, run = _number(limit), Path(arm).resolve()
     rows = read_records(run.parent.parent / "results.jsonl", _Scored, error=ConfigError)
@@ -282,5 +282,5 @@ _RULES: dict[str, Callable[[str, str], Rule]] = {
 
 
 def rejecting_rule(rules: Sequence[Rule], trajectory: Trajectory) -> str | None:
-    """The name of the first rule that drops the trajectory; None where all keep it."""
+    """The name of the first rule that drops the trajectory; None if all keep it."""
     return next((rule.name for rule in rules if not rule.keeps(trajectory)), None)

@@ -66,7 +66,7 @@ class Journal:
         return len(self._turns)
 
     def recorded(self) -> Completion | None:
-        """The completion that was recorded for the coming turn; None where a new one is needed."""
+        """The completion that was recorded for the coming turn; None if a new one is needed."""
         if self._next >= len(self._turns):
             return None
         return self._turns[self._next][0]

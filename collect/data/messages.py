@@ -242,7 +242,7 @@ BASH = {
 def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     """The trajectory in a `.traj` file: its history, its submission as the patch, its usage. Raises DatasetError.
 
-    SWE-agent names the file after the instance, so `name` is the task. Where the agent wrote its actions as text, they
+    SWE-agent names the file after the instance, so `name` is the task. If the agent wrote its actions as text, they
     stay text: the file does not hold them as calls.
     """
     history, info = data.get("history"), data.get("info") or {}
@@ -285,7 +285,7 @@ def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
-    """The trajectory in a file of mini-swe-agent 2: its messages, its usage, and its submission where that is a patch.
+    """The trajectory in a file of mini-swe-agent 2: its messages, its usage, and its submission if that is a patch.
 
     Raises:
         DatasetError: it is not such a file.

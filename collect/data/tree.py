@@ -48,8 +48,8 @@ class Node:
 class DecisionValue:
     """What a decision was worth.
 
-    `value` is the mean outcome of the `count` episodes that followed it and have one; None where none has. `advantage`
-    is how much that is above the mean value of its siblings, the other decisions tried in the same place; None where
+    `value` is the mean outcome of the `count` episodes that followed it and have one; None if none has. `advantage`
+    is how much that is above the mean value of its siblings, the other decisions tried in the same place; None if
     there are none with a value.
     """
 

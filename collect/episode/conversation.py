@@ -50,7 +50,7 @@ DECISION_LINE = re.compile(r"^\[(seek|edit|verify|report|submit)(?: (0?\.\d+|0|1
 
 @dataclass(frozen=True)
 class ParsedDecision:
-    """What a turn's text states: decision, confidence (0 to 1) and rationale; None where it does not."""
+    """What a turn's text states: decision, confidence (0 to 1) and rationale; None if it does not."""
 
     decision: Decision | None = None
     confidence: float | None = None

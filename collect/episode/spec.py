@@ -10,7 +10,7 @@ All agents are one loop that differs only in configuration.
 | seeker  | information tools                            | report    |
 | react   | all, described and called in plain text      | submit    |
 
-In the regime `issue`, where no test fails yet, each agent also has the tool `reproduce` and a prompt that says so.
+In the regime `issue`, in which no test fails yet, each agent also has the tool `reproduce` and a prompt that says so.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def shown_code(output: ToolOutput) -> dict[int, str]:
 
 
 def reproduction_of(steps: Iterable[Step]) -> str:
-    """The test that was last written from the issue; empty where there is none."""
+    """The test that was last written from the issue; empty if there is none."""
     written = [
         str(call.arguments.get("code", ""))
         for step in steps

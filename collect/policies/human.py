@@ -231,7 +231,7 @@ def _named_only(line: str, call_id: str) -> ToolCall:
 
 
 def _words(line: str) -> list[str]:
-    """The words of a line, quotes taken off; where a quote is left open they are words as they stand."""
+    """The words of a line, quotes taken off; if a quote is left open, they are words as they stand."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
     lexer.whitespace_split = True
     lexer.commenters = lexer.escape = ""

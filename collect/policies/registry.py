@@ -102,7 +102,7 @@ def _make_strategy(
     task: Task,
     oracle: Oracle | None,
 ) -> Strategy:
-    """How a scripted seeker chooses its turns. Raises ConfigError where the teacher lacks an oracle."""
+    """How a scripted seeker chooses its turns. Raises ConfigError if the teacher lacks an oracle."""
     match config:
         case TeacherConfig():
             from gumshoe.collect.policies.teacher import Teacher

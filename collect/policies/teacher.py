@@ -272,7 +272,7 @@ class TeacherWords(Words):
         return self.pick("All tests pass.", "The tests pass: done.", "No test fails any more; that was it.")
 
     def give_up(self) -> str:
-        """Where nothing leads to the cause."""
+        """If nothing leads to the cause."""
         return self.pick("I found nothing to change.", "Nothing that I saw leads to the cause.")
 
 

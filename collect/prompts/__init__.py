@@ -17,7 +17,7 @@ PROMPTS = Path(__file__).parent
 
 
 def read_template(path: Path) -> str:
-    """The source of a template. Raises ConfigError where it cannot be read, or is not a template."""
+    """The source of a template. Raises ConfigError if it cannot be read, or is not a template."""
     import jinja2
 
     try:

@@ -212,7 +212,7 @@ def _step_entries(step: Step) -> list[dict[str, JsonValue]]:
 def held_out_projects(projects: Collection[str], share: float) -> frozenset[str]:
     """The projects of the test split: the `share` of them whose names hash lowest.
 
-    At least one where there are several, and never all. The choice depends on the names alone.
+    At least one if there are several, and never all. The choice depends on the names alone.
     """
     if share <= 0 or len(projects) < 2:
         return frozenset()
@@ -284,7 +284,7 @@ def _opening(regime: Regime) -> tuple[str, tuple[ToolSchema, ...]]:
 
 
 def _seeking(trajectory: Trajectory, known: Set[str]) -> list[Step]:
-    """The steps before the first edit. Raises Dropped where a seeker, with the tools `known`, could not take them."""
+    """The steps before the first edit. Raises Dropped if a seeker, with the tools `known`, could not take them."""
     steps: list[Step] = []
     roles = decisions_of(trajectory.tools)
     for step in trajectory.steps:

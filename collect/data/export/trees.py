@@ -94,7 +94,7 @@ class TreeRows:
         yield from rows
 
     def scored(self, trajectory: Trajectory) -> dict[str, Any]:
-        """The row of an episode with a label per step. Raises Dropped where none of its steps has a value."""
+        """The row of an episode with a label per step. Raises Dropped if none of its steps has a value."""
         if any(step.elided for step in trajectory.steps):
             raise Dropped("old observations were left out")
         values = [self._value(trajectory, step.index) for step in trajectory.steps]

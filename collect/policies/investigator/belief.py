@@ -1,4 +1,4 @@
-"""Where the bug may be, and how likely: a belief over functions and, where they were viewed, their statements.
+"""Where the bug may be, and how likely: a belief over functions and, once they were viewed, their statements.
 
 The prior is what `suspects` says. Each change that `whatif` tried is evidence about the statement it was tried at, by
 Bayes' rule: making all failing tests pass is far more likely where the bug is than elsewhere, and changing nothing is a

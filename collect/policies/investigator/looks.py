@@ -149,7 +149,7 @@ def _remarkable(function: SuspectFunction) -> frozenset[int]:
 def _experiments(belief: Belief) -> list[Look]:
     """The best changes that have not been tried yet: at all places, and at those of the likeliest function alone.
 
-    Where one has repaired the statement, another would tell nothing more: only its rivals are left to be tested.
+    If one has repaired the statement, another would tell nothing more: only its rivals are left to be tested.
     """
     tried = {(trial.path, trial.line, trial.do) for trial in belief.trials}
     repaired = {(trial.path, trial.line) for trial in belief.trials if trial.effect == "fixes_all"}

@@ -216,7 +216,7 @@ def _frames_in(output: ToolOutput) -> list[DebugFrame]:
 
 
 def _pack_of_traceback(outputs: Sequence[ToolOutput], words: Words) -> ContextPack | None:
-    """Where there are no suspects, the last frame of the traceback, if that is in the code under test."""
+    """If there are no suspects, the last frame of the traceback, if that is in the code under test."""
     frame = _failing_frame(outputs)
     if frame is None or holds_tests(frame.path):
         return None

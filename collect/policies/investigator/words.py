@@ -78,7 +78,7 @@ class Words(LatestFindings):
         )
 
     def hypothesis_of_frame(self, frame: DebugFrame) -> str:
-        """What is wrong, where a traceback is all there is."""
+        """What is wrong, if a traceback is all there is."""
         return f"It fails at {frame.path}:{frame.line}."
 
     def fails(self, failure: FailingTest) -> str:
