@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_tra
 from gumshoe.collect.data.tree import is_whole
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.human import StepPolicy
+from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
 from gumshoe.collect.run.control import Control, stop_on_signals
@@ -25,7 +24,7 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.plugins import search_beside
-from gumshoe.protocols import Policy, close_policy
+from gumshoe.protocols import close_policy
 
 __all__ = ["collect", "configure_collect", "run_collect"]
 
@@ -130,7 +129,7 @@ def collect(
                 folder,
                 control,
                 on_done=display.done,
-                wrap=_stepping(control) if step else lambda policy, episode: policy,
+                wrap=lambda policy, episode: HumanPolicy(policy) if step else policy,
                 make_factory=make_factory,
                 on_whole=display.whole,
                 on_stopped=on_stopped,
@@ -165,16 +164,6 @@ def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
         raise ConfigError(str(error)) from None
     close_policy(policy)
     return policy.trusted
-
-
-def _stepping(control: Control) -> Callable[[Policy, EpisodeSpec], Policy]:
-    """Puts a person in front of a policy."""
-
-    def stop() -> None:
-        control.abort()
-        control.check()
-
-    return lambda policy, episode: StepPolicy(policy, stop, sys.stdin, sys.stdout)
 
 
 def _limits_whole_run(config: CollectConfig) -> bool:

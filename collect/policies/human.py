@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from gumshoe.collect.episode.conversation import count_turns
@@ -18,7 +18,7 @@ from gumshoe.config import parse_yaml
 from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
-__all__ = ["HumanPolicy", "StepPolicy", "line_parameter", "parse_command", "read_line"]
+__all__ = ["HumanPolicy", "line_parameter", "parse_command", "read_line"]
 
 HELP = """\
 one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3, view cart.py 3
@@ -28,124 +28,88 @@ CHOICES = "enter: go on   e TOOL argument=value ...: call this instead   t: take
 
 
 class HumanPolicy:
-    """Prints what is new in the conversation and reads the next call.
+    """Prints what is new in the conversation and reads the next call; or, of another policy, what to do with its turn.
+
+    `kind` is `human`, or that of the other policy, and `KIND+human` once the person has changed anything.
 
     Args:
+        inner: who decides unless the person wants otherwise; None: the person types every call.
         stdin: where lines are read; by default, the process's own.
         stdout: where the conversation is shown.
     """
 
-    kind = "human"
-    model = ""
-    trusted = True
-
-    def __init__(self, stdin: IO[str] | None = None, stdout: IO[str] | None = None) -> None:
-        self._terminal = _Terminal(stdin or sys.stdin, stdout or sys.stdout)
-        self._is_new = True
+    def __init__(
+        self, inner: Policy | None = None, stdin: IO[str] | None = None, stdout: IO[str] | None = None
+    ) -> None:
+        self.kind = "human" if inner is None else inner.kind
+        self.model = "" if inner is None else inner.model
+        self.trusted = inner is None or inner.trusted
+        self._inner = inner
+        self._types = False
+        self._shown = 0
+        self._stdin = stdin or sys.stdin
+        self._stdout = stdout or sys.stdout
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """Asks until a call is typed. Raises KeyboardInterrupt, as Ctrl-C does, on `quit` or at the end of input."""
-        if self._is_new:
-            self._terminal.say(HELP)
-            self._is_new = False
-        self._terminal.show(messages)
-        turn = count_turns(messages)
+        """The turn. Raises KeyboardInterrupt, as Ctrl-C does, if the person wants to stop, and PolicyError."""
+        for message in messages[self._shown :]:
+            if message.role != "assistant":
+                self._say(f"--- {message.role}\n{message.content}")
+        self._shown = len(messages)
+        if self._inner is None or self._types:
+            return self._typed_turn(count_turns(messages), tools)
+        completion = self._inner.complete(messages, tools)
+        calls = "\n".join(f"    {call.name} {json.dumps(call.arguments)}" for call in completion.tool_calls)
+        self._say(f"--- {self.kind} wants\n{completion.text}\n{calls}\n{CHOICES}")
+        return self._chosen_turn(completion, count_turns(messages), tools)
+
+    def close(self) -> None:
+        """Closes the other policy."""
+        if self._inner is not None:
+            close_policy(self._inner)
+
+    def _typed_turn(self, turn: int, tools: Sequence[ToolSchema]) -> Completion:
+        """Asks until a call is typed."""
+        if not self._types:
+            self._types = True
+            self._say(HELP)
         text = ""
         while True:
-            line = self._terminal.ask("> ")
-            word = line.strip()
-            if not line or word == "quit":
-                raise KeyboardInterrupt
+            word = self._ask("> ", stop="quit")
             if word.startswith("["):
                 text = word
             elif word == "tools":
-                self._terminal.say("\n".join(f"{tool.name}: {tool.description}" for tool in tools))
+                self._say("\n".join(f"{tool.name}: {tool.description}" for tool in tools))
             elif word:
                 call = parse_command(word, f"call-{turn}", tools)
                 return Completion(text=text, tool_calls=(call,), finish_reason="tool_calls")
 
+    def _chosen_turn(self, completion: Completion, turn: int, tools: Sequence[ToolSchema]) -> Completion:
+        """Asks what to do with the other policy's turn."""
+        while word := self._ask("step> ", stop="q"):
+            if word == "t":
+                self.kind = f"{self.kind.removesuffix('+human')}+human"
+                return self._typed_turn(turn, tools)
+            choice, _, command = word.partition(" ")
+            if choice == "e" and command.strip():
+                self.kind = f"{self.kind.removesuffix('+human')}+human"
+                ident = completion.tool_calls[0].id if completion.tool_calls else f"call-{turn}"
+                return completion.model_copy(update={"tool_calls": (parse_command(command.strip(), ident, tools),)})
+            self._say(CHOICES)
+        return completion
 
-class StepPolicy:
-    """Shows what came back and what another policy wants to do next, and asks.
-
-    Its `kind` becomes `KIND+human` once a person has changed anything.
-
-    Args:
-        inner: who decides otherwise.
-        stop: called when the person wants to stop; it raises.
-        stdin: where answers are read.
-        stdout: where turns are shown.
-    """
-
-    def __init__(self, inner: Policy, stop: Callable[[], None], stdin: IO[str], stdout: IO[str]) -> None:
-        self.kind = inner.kind
-        self.model = inner.model
-        self.trusted = inner.trusted
-        self._inner = inner
-        self._stop = stop
-        self._stdin, self._stdout = stdin, stdout
-        self._terminal = _Terminal(stdin, stdout)
-        self._person: HumanPolicy | None = None
-
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The other policy's turn, or what the person makes of it. Raises PolicyError, and what `stop` raises."""
-        if self._person is not None:
-            return self._person.complete(messages, tools)
-        self._terminal.show(messages)
-        completion = self._inner.complete(messages, tools)
-        calls = "\n".join(f"    {call.name} {json.dumps(call.arguments)}" for call in completion.tool_calls)
-        self._terminal.say(f"--- {self.kind} wants\n{completion.text}\n{calls}\n{CHOICES}")
-        return self._ask(completion, messages, tools)
-
-    def close(self) -> None:
-        """Closes the other policy."""
-        close_policy(self._inner)
-
-    def _ask(self, completion: Completion, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        while True:
-            answer = self._terminal.ask("step> ")
-            word = answer.strip()
-            if answer and not word:
-                return completion
-            if not answer or word == "q":
-                self._stop()
-            elif word == "t":
-                self.kind = f"{self._inner.kind}+human"
-                self._person = HumanPolicy(self._stdin, self._stdout)
-                return self._person.complete(messages, tools)
-            elif word.startswith("e ") and word[2:].strip():
-                self.kind = f"{self._inner.kind}+human"
-                ident = completion.tool_calls[0].id if completion.tool_calls else f"call-{len(messages)}"
-                return completion.model_copy(update={"tool_calls": (parse_command(word[2:].strip(), ident, tools),)})
-            else:
-                self._terminal.say(CHOICES)
-
-
-class _Terminal:
-    """Where a person reads the conversation and types."""
-
-    def __init__(self, stdin: IO[str], stdout: IO[str]) -> None:
-        self._stdin = stdin
-        self._stdout = stdout
-        self._shown = 0
-
-    def show(self, messages: Sequence[Message]) -> None:
-        """Shows the messages of a conversation that are new, but for the assistant's own."""
-        for message in messages[self._shown :]:
-            if message.role != "assistant":
-                self.say(f"--- {message.role}\n{message.content}")
-        self._shown = len(messages)
-
-    def say(self, text: str) -> None:
-        """Prints a text on lines of its own."""
+    def _say(self, text: str) -> None:
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
 
-    def ask(self, prompt: str) -> str:
-        """The next line with its end; empty at the end of the input."""
+    def _ask(self, prompt: str, *, stop: str) -> str:
+        """What is typed. Raises KeyboardInterrupt for the word `stop`, and at the end of the input."""
         self._stdout.write(prompt)
         self._stdout.flush()
-        return read_line(self._stdin)
+        line = read_line(self._stdin)
+        if not line or line.strip() == stop:
+            raise KeyboardInterrupt
+        return line.strip()
 
 
 def read_line(source: IO[str]) -> str:

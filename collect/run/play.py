@@ -21,7 +21,7 @@ from gumshoe.collect.episode.conversation import describe_turn
 from gumshoe.collect.episode.episode import AnyEnv, Episode, EpisodeSnapshot, Perform, Request, StepResult
 from gumshoe.collect.episode.spec import REPORT_SCORE, Agent, EpisodeSpec, task_ref
 from gumshoe.collect.packs import lines_overlap
-from gumshoe.collect.run.control import Control, run_cancellable
+from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.diff import gold_lines
@@ -76,6 +76,9 @@ def play(
         except ContextOverflow:
             episode.end(StopReason.CONTEXT_OVERFLOW)
             break
+        except KeyboardInterrupt:  # A person who decides wants to stop.
+            control.abort()
+            raise Interrupted from None
         on_completion(episode, completion)
         control.begin_turn(worker, f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}")
         step = episode.accept(completion)
