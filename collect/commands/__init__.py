@@ -1,1 +1,11 @@
-"""The commands of this folder, in modules by subject."""
+"""The command lines.
+
+| part | commands |
+|---|---|
+| `collect` | `gumshoe collect` |
+| `debug` | `gumshoe debug`, `init` |
+| `play` | `gumshoe play`; `line_input` reads and completes what a person types |
+| `runs` | `gumshoe status`, `probe` |
+| `data` | `gumshoe filter`, `convert`, `export` |
+| `arguments` | what several commands have in common: a repository, a task, a policy |
+"""

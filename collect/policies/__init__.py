@@ -1,4 +1,13 @@
-"""Who decides: models, scripts, people and recordings, all behind `gumshoe.protocols.Policy`."""
+"""Who decides: models, scripts, people and recordings, all behind `gumshoe.protocols.Policy`.
+
+| part | holds |
+|---|---|
+| `registry` | from a config to the policy of one episode; scripts and recordings, which follow a list of completions |
+| `seeker` | the policy of all programs, and a list of their strategies |
+| `heuristics`, `investigator`, `teacher` | the strategies; `gold` is the answer as the teacher uses it |
+| `providers` | models behind servers; `llm` reads a user's llm.yaml |
+| `human` | a person at the terminal |
+"""
 
 from gumshoe.collect.policies.registry import make_policy
 
