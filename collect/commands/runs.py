@@ -211,11 +211,9 @@ def _tasks_of_run(folder: Path, source: str | None, ids: list[str]) -> dict[str,
     """The tasks of a run, from the source in its config or from another one."""
     from gumshoe.env.tasks import load_tasks
 
-    options: dict[str, Any] = {}
-    if source is None:
-        tasks = read_yaml(folder / RUN_CONFIG)["tasks"]
-        source, options = tasks["source"], tasks["options"]
-    return {task.id: task for task, _ in load_tasks(source, ids=ids, on_error=lambda error: None, **options)}
+    known: dict[str, Any] = {"source": source, "options": {}} if source else read_yaml(folder / RUN_CONFIG)["tasks"]
+    loaded = load_tasks(known["source"], ids=ids, on_error=lambda error: None, **known["options"])
+    return {task.id: task for task, _ in loaded}
 
 
 def _show_checks(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> None:

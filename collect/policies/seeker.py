@@ -83,10 +83,14 @@ class Situation:
 
 
 class Strategy(Protocol):
-    """How a scripted seeker chooses its turns. `tools` are those that it cannot do without."""
+    """How a scripted seeker chooses its turns. `kind` is the policy's name."""
 
     kind: str
-    tools: frozenset[str]
+
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that it cannot do without."""
+        ...
 
     def choose(self, situation: Situation) -> Turn:
         """The next turn. Raises PolicyError, and ScriptExhausted if the episode goes on after its last turn."""
