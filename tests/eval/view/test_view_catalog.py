@@ -122,7 +122,7 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [])
     journal = write_journal(run, "tax-7", SEEK)
     with journal.open("a", encoding="utf-8") as file:
-        file.write('{"completion": {"text": 7}}\n{"completion"')
+        file.write('{"completion"')
     write_journal(run, "tax-8.diverged-0", SEEK)
     with open_library(run) as library:
         (row,) = all_rows(library)
