@@ -35,7 +35,6 @@ from gumshoe.tools.runs.programs import PLAIN_OUTPUT, our_program
 __all__ = ["ServerTool", "ToolServer"]
 
 START_TIMEOUT_S = 60.0
-MOST_PAGES = 100
 _TAIL = 2000
 _POLL_S = 0.5
 
@@ -149,13 +148,12 @@ async def _list_tools(session: ClientSession) -> list[types.Tool]:
     """All pages of the list."""
     tools: list[types.Tool] = []
     cursor: str | None = None
-    for _ in range(MOST_PAGES):
+    while True:
         page = await session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
         tools += page.tools
         cursor = page.nextCursor
         if cursor is None:
-            break
-    return tools
+            return tools
 
 
 def _text(block: types.ContentBlock) -> str:
