@@ -5,7 +5,7 @@ This module is itself the pytest plugin.
 
 import sys
 
-from ..programs.runner_hooks import FAILED, Listener, after_import, announce_plugin, listen, withdraw_plugin
+from ..programs.runner_hooks import FAILED, after_import, announce_plugin, listen, withdraw_plugin
 
 debugger = None
 """The debugger of this process, set by `install`."""
@@ -25,8 +25,8 @@ def install(chosen):
     take_breakpoint_calls()
 
 
-class _Stops(Listener):
-    """Stops where a test of unittest or sympy's runner fails."""
+class _Stops:
+    """A listener that stops where a test of unittest or sympy's runner fails."""
 
     def begin(self, test):
         """Says which test runs."""

@@ -36,35 +36,15 @@ UNITTEST_REPORTS = ("safe_repr", "_common_shorten_repr")
 """Functions that build the messages of failed assertions, by their names in the module `unittest.case`."""
 
 
-class Listener:
-    """Is told what the tests of a run do. Its methods do nothing here."""
-
-    def begin(self, test):
-        """A test begins; its set-up follows. `test` is its name: unittest's id, or `path::function` with sympy."""
-
-    def add(self, test, outcome, error=None, case=None):
-        """A test has an outcome.
-
-        Each failing subtest adds one. What fails outside of tests, such as the set-up of a class or the import of a
-        file, has an outcome, but neither begins nor ends.
-
-        Args:
-            test: its name.
-            outcome: passed, failed, error, skipped, xfailed or xpassed.
-            error: `sys.exc_info()` of a failure, expected or not; else None.
-            case: unittest's object for the test; None for a subtest, and with sympy.
-        """
-
-    def end(self, test):
-        """A test is over, with its tear-down."""
-
-
-class Observer(Listener):
-    """Watches tests while they run. What runs between tests, such as the set-up of a class, belongs to no test.
+class Observer:
+    """A listener (see `listen`) that watches tests while they run. What runs between tests, such as the set-up of a
+    class, belongs to no test.
 
     Subclasses have `start_test` and `end_test` in the place of `begin` and `end`, and learn more: when the test's code
     pauses, and whether the test has failed.
     """
+
+    _failed = False
 
     def start_test(self, test):
         """A test begins; its set-up follows."""
@@ -83,8 +63,6 @@ class Observer(Listener):
 
     def finish(self):
         """All tests are over. Only pytest tells."""
-
-    _failed = False
 
     def begin(self, test):
         """A test begins."""
@@ -121,7 +99,14 @@ def has_run_tests():
 
 
 def listen(listener):
-    """Has unittest and sympy's runner tell a listener of their tests."""
+    """Has unittest and sympy's runner tell a listener of their tests, by its methods:
+
+    - `begin(test)`: a test begins; its set-up follows. Its name is unittest's id, or `path::function` with sympy.
+    - `add(test, outcome, error=None, case=None)`: it has an outcome; each failing subtest adds one. What fails outside
+      of tests, such as the set-up of a class or the import of a file, has one, but neither begins nor ends.
+      `error` is `sys.exc_info()` of a failure, expected or not; `case` unittest's object for a test, not for a subtest.
+    - `end(test)`: it is over, with its tear-down.
+    """
     after_import("unittest.result", lambda module: _wrap_unittest(module.TestResult, listener))
     for name in _SYMPY_MODULES:
         after_import(name, lambda module: _wrap_sympy(getattr(module, "PyTestReporter", None), listener))

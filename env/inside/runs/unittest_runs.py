@@ -8,12 +8,12 @@ import os
 from ..programs.channel import append_lines
 from ..programs.program import NullDebugger, run_program
 from ..programs.project import project_frames
-from ..programs.runner_hooks import FAILED, Listener, after_import, listen
+from ..programs.runner_hooks import FAILED, after_import, listen
 from ..values import exception_text
 
 
-class _Writer(Listener):
-    """Appends a JSON line for each outcome, `{"id", "outcome", "message", "title", "frames"}`, to a file."""
+class _Writer:
+    """A listener that appends a line for each outcome to a file, `{"id", "outcome", "message", "title", "frames"}`."""
 
     def __init__(self, path):
         self._path = path
