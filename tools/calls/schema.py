@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast, get_type_hints
 
 from docstring_parser import DocstringStyle
@@ -22,54 +21,45 @@ from pydantic_core import PydanticSerializationError
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean_json
 
-__all__ = ["Argument", "CallSignature", "compact_schema", "list_schema", "object_schema", "read_signature"]
+__all__ = ["CallSignature", "compact_schema", "list_schema", "object_schema", "read_signature"]
 
 _TYPES = {str: "string", int: "integer"}
 _NOISE = {"title", "$defs", "additionalProperties"}
 
 
 @dataclass(frozen=True)
-class Argument:
-    """One argument of a tool. `default` means nothing when `required`."""
-
-    name: str
-    adapter: TypeAdapter[Any]
-    schema: dict[str, JsonValue]
-    required: bool
-    default: Any = None
-
-
-@dataclass(frozen=True)
 class CallSignature:
-    """How a tool is called: what the model reads, and the check of what it answers."""
+    """How a tool is called: what the model reads, and the check of what it answers.
+
+    Attributes:
+        parameters: the JSON schema of the arguments.
+        adapters: what checks and converts each argument.
+    """
 
     name: str
     description: str
-    arguments: tuple[Argument, ...]
+    parameters: dict[str, JsonValue]
+    adapters: Mapping[str, TypeAdapter[Any]]
 
-    @cached_property
-    def parameters(self) -> dict[str, JsonValue]:
-        """The JSON schema of the arguments."""
-        schema: dict[str, JsonValue] = {
-            "type": "object",
-            "properties": {argument.name: argument.schema for argument in self.arguments},
-        }
-        required: list[JsonValue] = [argument.name for argument in self.arguments if argument.required]
-        if required:
-            schema["required"] = required
-        return schema
-
-    @cached_property
+    @property
     def usage(self) -> str:
         """The right call in one line, such as `view(path: string, start?: integer)`."""
         shown = [
-            f"{argument.name}{'' if argument.required else '?'}: {argument.schema.get('type', 'any')}"
-            for argument in self.arguments
+            f"{name}{'' if name in self._required else '?'}: {schema.get('type', 'any')}"
+            for name, schema in self._properties.items()
         ]
         return f"{self.name}({', '.join(shown)})"
 
+    @property
+    def _properties(self) -> dict[str, dict[str, JsonValue]]:
+        return cast("dict[str, dict[str, JsonValue]]", self.parameters["properties"])
+
+    @property
+    def _required(self) -> list[str]:
+        return cast("list[str]", self.parameters.get("required", []))
+
     def bind(self, arguments: Mapping[str, JsonValue]) -> dict[str, Any]:
-        """Every argument of the function, checked, defaults filled in.
+        """The arguments of the function, checked; those that are left out have their defaults.
 
         Null and empty values mean the default of an optional argument; a null argument that the tool does not
         have is dropped (stored datasets pad with nulls).
@@ -77,21 +67,21 @@ class CallSignature:
         Raises:
             ToolFailure: an argument is missing, unknown or of the wrong type; the text shows the right call.
         """
-        known = {argument.name for argument in self.arguments}
         for name, value in arguments.items():
-            if name not in known and value is not None:
+            if name not in self.adapters and value is not None:
                 raise self._wrong(f"unknown argument {name!r}")
-        return {argument.name: self._value(argument, arguments.get(argument.name)) for argument in self.arguments}
-
-    def _value(self, argument: Argument, value: JsonValue) -> Any:
-        if not argument.required and value in (None, "", [], {}):
-            return argument.default
-        if value is None:
-            raise self._wrong(f"argument {argument.name!r} is missing")
-        try:
-            return argument.adapter.validate_python(_decoded(clean_json(value), argument.schema))
-        except ValidationError as error:
-            raise self._wrong(f"argument {_explain(argument.name, error)}") from None
+        bound: dict[str, Any] = {}
+        for name, adapter in self.adapters.items():
+            value = arguments.get(name)
+            if name not in self._required and value in (None, "", [], {}):
+                continue
+            if value is None:
+                raise self._wrong(f"argument {name!r} is missing")
+            try:
+                bound[name] = adapter.validate_python(_decoded(clean_json(value), self._properties[name]))
+            except ValidationError as error:
+                raise self._wrong(f"argument {_explain(name, error)}") from None
+        return bound
 
     def _wrong(self, what: str) -> ToolFailure:
         return ToolFailure("bad_arguments", f"{what}. Usage: {self.usage}")
@@ -151,14 +141,19 @@ def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) ->
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
         raise TypeError(f"tool {name}: a type cannot be found: {error}") from None
-    parameters = list(inspect.signature(function).parameters.values())[skip:]
-    arguments = tuple(_read_argument(name, parameter, hints, described) for parameter in parameters)
-    return CallSignature(name, " ".join(" ".join(text).split()), arguments)
+    arguments = list(inspect.signature(function).parameters.values())[skip:]
+    read = {argument.name: _read_argument(name, argument, hints, described) for argument in arguments}
+    parameters: dict[str, Any] = {"type": "object", "properties": {key: schema for key, (_, schema) in read.items()}}
+    required = [argument.name for argument in arguments if argument.default is argument.empty]
+    if required:
+        parameters["required"] = required
+    adapters = {key: adapter for key, (adapter, _) in read.items()}
+    return CallSignature(name, " ".join(" ".join(text).split()), parameters, adapters)
 
 
 def _read_argument(
     tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any], described: Mapping[str, str]
-) -> Argument:
+) -> tuple[TypeAdapter[Any], dict[str, JsonValue]]:
     if parameter.name not in hints:
         raise TypeError(f"tool {tool}: parameter {parameter.name!r} needs a type")
     if parameter.kind in {parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY}:
@@ -173,13 +168,12 @@ def _read_argument(
         ) from None
     if described.get(parameter.name):
         schema["description"] = described[parameter.name]
-    required = parameter.default is parameter.empty
-    if not required and parameter.default not in (None, "", False, ()):
+    if parameter.default not in (parameter.empty, None, "", False, ()):
         try:
             schema["default"] = adapter.dump_python(parameter.default, mode="json", warnings="error")
         except PydanticSerializationError:
             raise TypeError(f"tool {tool}: the default of {parameter.name!r} is not of its type") from None
-    return Argument(parameter.name, adapter, schema, required, None if required else parameter.default)
+    return adapter, schema
 
 
 def compact_schema(schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

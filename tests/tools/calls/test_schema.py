@@ -70,9 +70,8 @@ def test_schema_is_compact_and_described() -> None:
     }
 
 
-def test_defaults_are_filled_in_for_null_and_empty() -> None:
-    bound = SIGNATURE.bind({"path": "p", "count": None, "mode": "", "points": [], "unknown": None})
-    assert bound == {"path": "p", "count": 3, "mode": "a", "points": None, "either": None}
+def test_null_and_empty_leave_it_to_the_default() -> None:
+    assert SIGNATURE.bind({"path": "p", "count": None, "mode": "", "points": [], "unknown": None}) == {"path": "p"}
 
 
 def test_arguments_are_validated_and_converted() -> None:
