@@ -6,10 +6,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from statistics import median_high
 from tempfile import TemporaryDirectory
@@ -17,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from gumshoe.config import find_config, read_yaml
 from gumshoe.console import Console
 from gumshoe.errors import ConfigError
 from gumshoe.storage import check_model_files, new_folder
 from gumshoe.train.config import AnyConfig, DpoConfig, GrpoConfig, TrainConfig, read_config
-from gumshoe.train.masks import mask_html, mask_text
+from gumshoe.train.masks import mask_text
 from gumshoe.train.model import check_tools, load_tokenizer, local_model, open_renderer, quieten, read_template
 from gumshoe.train.rows.dataset import conversations, load_rows
-from gumshoe.train.rows.preflight import Preflight, prepare, rendered_row
+from gumshoe.train.rows.preflight import prepare, rendered_row
 
 if TYPE_CHECKING:
-    from gumshoe.train.rows.render import Drift, Rendered, Renderer
+    from gumshoe.train.rows.render import Drift
     from gumshoe.train.run import TrainResult
 
 __all__ = [
@@ -45,9 +40,10 @@ TRAIN_EXAMPLES = """\
 examples:
   gumshoe train configs/train/smollm2.yaml
   gumshoe train configs/train/smollm2.yaml -p dataset=datasets/demo -p out=runs/train/mine -p epochs=4
-  gumshoe train configs/train/qwen3-30b-a3b.yaml --accelerate configs/accelerate/fsdp2.yaml --processes 8
   gumshoe train configs/train/grpo.yaml --method grpo
   gumshoe train configs/train/dpo.yaml -p dataset=datasets/trees
+  accelerate launch --config_file configs/accelerate/fsdp2.yaml --num_processes 8 \\
+    -m gumshoe train configs/train/qwen3-30b-a3b.yaml
 
 Run the same command again to resume from the newest checkpoint. The result is in OUT/model.
 """
@@ -62,10 +58,6 @@ def configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", type=Path, metavar="CHECKPOINT", help="checkpoint to resume from (default: the newest, if any)"
     )
-    parser.add_argument(
-        "--accelerate", type=Path, metavar="FILE", help="start several processes with this accelerate config"
-    )
-    parser.add_argument("--processes", type=int, help="with --accelerate: number of processes (default: as FILE says)")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log output of the libraries")
 
 
@@ -76,14 +68,14 @@ def run_train(arguments: argparse.Namespace) -> int:
     resume: Path | None = arguments.resume
     if resume is not None and not (resume / "trainer_state.json").is_file():
         raise ConfigError(f"--resume: {resume} is not a checkpoint: see {config.out}/checkpoints")
-    if arguments.accelerate is not None:
-        return _launch(arguments, config)
     if not arguments.verbose:
         quieten()
     result = _train(config, resume)
+    if os.environ.get("RANK", "0") != "0":  # One of several processes, of which the first one prints.
+        return 0
     if result.outcome is None:
-        return _done_already(result.model, config.out)
-    if _is_main_process():
+        print(f"{result.model} has already been trained: choose another out, or delete {config.out}")
+    else:
         print("\n".join(result.summary))
     return 0
 
@@ -92,66 +84,23 @@ def _train(config: AnyConfig, resume: Path | None) -> TrainResult[Any]:
     """Imports just the method that is asked for, which takes seconds."""
     match config:
         case TrainConfig():
-            from gumshoe.train.sft import train
+            from gumshoe.train.sft import train_sft
 
-            return train(config, resume=resume)
+            return train_sft(config, resume=resume)
         case DpoConfig():
             from gumshoe.train.dpo import train_dpo
 
             return train_dpo(config, resume=resume)
         case GrpoConfig():
-            from gumshoe.train.rl import train_grpo
+            from gumshoe.train.grpo import train_grpo
 
             return train_grpo(config, resume=resume)
 
-
-def _done_already(model: Path, out: str) -> int:
-    if _is_main_process():
-        print(f"{model} has already been trained: choose another out, or delete {out}")
-    return 0
-
-
-def _is_main_process() -> bool:
-    """Whether this is the only process, or the first of several: the one that prints."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def _launch(arguments: argparse.Namespace, config: AnyConfig) -> int:
-    """Starts this command again in several processes. Errors found early are reported once, before they start."""
-    from gumshoe.train.run import TrainingFolder
-
-    accelerate = find_config(arguments.accelerate)
-    if not accelerate.is_file():
-        raise ConfigError(f"--accelerate: there is no file {arguments.accelerate}: see configs/accelerate")
-    if "distributed_type" not in read_yaml(accelerate):
-        raise ConfigError(f"--accelerate: {arguments.accelerate} has no distributed_type: see configs/accelerate")
-    if arguments.processes is not None and arguments.processes < 1:
-        raise ConfigError(f"--processes {arguments.processes}: give 1 or more")
-    if isinstance(config, TrainConfig):
-        load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    folder = TrainingFolder(config)
-    if folder.done:
-        return _done_already(folder.model, config.out)
-    command = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", str(accelerate)]
-    if arguments.processes is not None:
-        command += ["--num_processes", str(arguments.processes)]
-    command += ["-m", "gumshoe", "train", str(arguments.config)]
-    for override in arguments.param:
-        command += ["-p", override]
-    for flag in ("method", "resume"):
-        value = getattr(arguments, flag)
-        command += [f"--{flag}", str(value)] if value is not None else []
-    return subprocess.run([*command, *(["--verbose"] if arguments.verbose else [])], check=False).returncode
-
-
-_BARS = 10
-_WIDTH = 40
 
 PREFLIGHT_EXAMPLES = """\
 examples:
   gumshoe preflight configs/train/smollm2.yaml
   gumshoe preflight configs/train/smollm2.yaml -p dataset=datasets/demo --row 3
-  gumshoe preflight configs/train/smollm2.yaml --html mask.html --rows 20
 
 Exit code 2: a row has nothing to train, or would be truncated.
 """
@@ -162,9 +111,7 @@ def configure_preflight(parser: argparse.ArgumentParser) -> None:
     parser.epilog = PREFLIGHT_EXAMPLES
     parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown on the terminal (default: 0)")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write the masks to an HTML page")
-    parser.add_argument("--rows", type=int, default=8, help="number of rows on the page (default: 8)")
+    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown (default: 0)")
 
 
 def run_preflight(arguments: argparse.Namespace) -> int:
@@ -173,22 +120,21 @@ def run_preflight(arguments: argparse.Namespace) -> int:
     quieten()
     match config:
         case TrainConfig():
-            _show_rows(config, arguments)
+            _show_rows(config, arguments.row)
         case DpoConfig():
-            _show_pairs(config, arguments)
+            _show_pairs(config, arguments.row)
         case _:
             raise ConfigError(f"preflight checks a dataset, and method: {config.method} has none")
     return 0
 
 
-def _show_rows(config: TrainConfig, arguments: argparse.Namespace) -> None:
+def _show_rows(config: TrainConfig, number: int) -> None:
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    _check_row(arguments.row, len(rows))
+    _check_row(number, len(rows))
     renderer = open_renderer(config, rows)
     with TemporaryDirectory() as scratch:
-        ready, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
-        example = rendered_row(ready[min(arguments.row, len(ready) - 1)])
-        shown = [(report.rows[at].id, rendered_row(ready[at])) for at in range(min(arguments.rows, len(ready)))]
+        prepared, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
+        example = rendered_row(prepared[min(number, len(prepared) - 1)])
     console = Console(highlight=False)
     console.print(mask_text(renderer, example), soft_wrap=True)
     counts = {"tokens": [row.tokens for row in report.rows], "trained": [row.trained for row in report.rows]}
@@ -199,23 +145,19 @@ def _show_rows(config: TrainConfig, arguments: argparse.Namespace) -> None:
     console.print(table)
     if report.drift.turns:
         console.print(_drift_table(report.drift))
-    console.print(_length_table(report))
-    if arguments.html is not None:
-        _write_page(config, arguments.html, renderer, shown, f"{len(shown)} of {len(report.rows)} rows")
-        console.print(f"masks of {len(shown)} rows: {arguments.html}", soft_wrap=True)
     report.check(config.too_long)
 
 
-def _show_pairs(config: DpoConfig, arguments: argparse.Namespace) -> None:
+def _show_pairs(config: DpoConfig, number: int) -> None:
     """What is compared in a pair, decision by decision."""
     from gumshoe.train.dpo import fitting_pairs, load_pairs, pair_of
 
     rows = load_pairs(config, config.train_split)
-    _check_row(arguments.row, len(rows))
+    _check_row(number, len(rows))
     renderer = open_renderer(config, rows)
     pairs = [pair_of(row, renderer) for row in conversations(rows)]
     console = Console(highlight=False)
-    for name, rendered in pairs[arguments.row].sides():
+    for name, rendered in pairs[number].sides():
         console.print(f"{name}:")
         console.print(mask_text(renderer, rendered), soft_wrap=True)
     parts = ("prompt", "chosen", "rejected")
@@ -223,31 +165,12 @@ def _show_pairs(config: DpoConfig, arguments: argparse.Namespace) -> None:
     table = _count_table(f"{len(pairs)} pairs", "tokens", counts)
     table.add_row(f"pairs over {config.max_length}", str(sum(pair.length > config.max_length for pair in pairs)))
     console.print(table)
-    if arguments.html is not None:
-        chosen = pairs[: arguments.rows]
-        shown = [(f"{pair.id} {name}", side) for pair in chosen for name, side in pair.sides()]
-        _write_page(config, arguments.html, renderer, shown, f"{len(chosen)} of {len(pairs)} pairs")
-        console.print(f"masks of {len(chosen)} pairs: {arguments.html}", soft_wrap=True)
     fitting_pairs(pairs, config.max_length, config.too_long)
 
 
 def _check_row(number: int, count: int) -> None:
     if not 0 <= number < count:
         raise ConfigError(f"--row: there is no row {number}, the rows are 0 to {count - 1}")
-
-
-def _write_page(
-    config: TrainConfig | DpoConfig,
-    path: Path,
-    renderer: Renderer,
-    shown: Sequence[tuple[str, Rendered]],
-    selection: str,
-) -> None:
-    note = f"{selection} of {config.dataset}, {config.view}, {config.train_split}."
-    try:
-        path.write_text(mask_html(renderer, shown, note), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--html: {path} cannot be written: {error.strerror or error}") from None
 
 
 def _count_table(title: str, what: str, counts: dict[str, list[int]]) -> Table:
@@ -267,19 +190,6 @@ def _drift_table(drift: Drift) -> Table:
     table.add_row("rendering gives another text", f"{drift.rewritten:,}")
     table.add_row("of another tokenizer, so trained as rendered", f"{drift.foreign:,}")
     table.caption = f"{drift.changed:,} sampled tokens stand in turns that rendering would have changed"
-    return table
-
-
-def _length_table(report: Preflight) -> Table:
-    """How many rows there are of each length, in ten equal steps up to the longest."""
-    longest = max(row.tokens for row in report.rows)
-    step = max(1, -(-longest // _BARS))
-    counts = Counter((row.tokens - 1) // step for row in report.rows)
-    table = Table("tokens", "rows", "", title="length of the rows")
-    for bar in range(max(counts) + 1):
-        mark = " over" if (bar + 1) * step > report.max_length else ""
-        width = round(counts[bar] / max(counts.values()) * _WIDTH)
-        table.add_row(f"{bar * step + 1:,} to {(bar + 1) * step:,}{mark}", str(counts[bar]), "█" * width)
     return table
 
 

@@ -15,7 +15,6 @@ from gumshoe.records.agreement import WEIGHTS
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
 __all__ = [
-    "CHECKPOINTS",
     "AnyConfig",
     "DpoConfig",
     "GrpoConfig",
@@ -26,10 +25,6 @@ __all__ = [
     "TrainerConfig",
     "read_config",
 ]
-
-
-CHECKPOINTS = "checkpoints"
-"""Folder in the folder of a run, with what the run goes on from."""
 
 
 class LoraSection(Config):

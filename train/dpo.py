@@ -28,11 +28,12 @@ from gumshoe.train.run import (
     TrainResult,
     fit,
     last_logged,
+    lora_arguments,
     render_card,
+    rows_arguments,
     save_model,
     torch_threads,
 )
-from gumshoe.train.trainer import lora_arguments, rows_arguments
 
 __all__ = [
     "DpoOutcome",

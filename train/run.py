@@ -1,28 +1,39 @@
-"""One training run, whatever its method: its folder, going on from a checkpoint, and the model folder at its end.
+"""What the methods have in common: the run folder, the trainer's arguments and log, and the model folder at the end.
+
+    TrainingFolder(config)              a new folder, or that of an earlier start of the same config
+      rows_arguments, lora_arguments    the config as TRL and peft take it
+      fit                               trains from the newest checkpoint to the end; LossLog writes log.jsonl
+      save_model                        adapters merged, weights, tokenizer, card and picture of the losses
 
 The model folder can be loaded directly by transformers, vLLM and `gumshoe serve`.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import torch
 import yaml
+from accelerate.utils import DistributedType
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from peft import LoraConfig
+from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback, TrainerState
+from transformers.integrations import integration_utils
 
 from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config, load_config
 from gumshoe.errors import ConfigError
-from gumshoe.storage import new_folder, read_jsonl, write_atomic
-from gumshoe.train.config import CHECKPOINTS, TrainerConfig
-from gumshoe.train.model import in_bf16, local_model, merge_adapters
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+from gumshoe.storage import append_line, new_folder, read_jsonl, write_atomic, write_jsonl
+from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
+from gumshoe.train.model import in_bf16, local_model, merge_adapters, on_accelerator
 
 __all__ = [
     "RENDERED_AS_TRAINED",
@@ -33,13 +44,19 @@ __all__ = [
     "fit",
     "is_sharded",
     "last_logged",
+    "lora_arguments",
     "render_card",
+    "rows_arguments",
     "save_model",
     "torch_threads",
+    "trackers",
+    "trainer_arguments",
 ]
 
 RENDERED_AS_TRAINED = "The chat template in this folder renders a conversation as it was trained."
 
+_CHECKPOINTS = "checkpoints"
+"""Folder in the run folder, with what the run goes on from."""
 _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
 
@@ -80,13 +97,14 @@ class TrainingFolder:
 
     Raises:
         ConfigError: the folder holds something else, or a run of another config.
+        OSError: it cannot be written.
     """
 
     def __init__(self, config: TrainerConfig) -> None:
         self.path = Path(config.out)
         self.config_file = self.path / "config.yaml"
         self.log = self.path / "log.jsonl"
-        self.checkpoints = self.path / CHECKPOINTS
+        self.checkpoints = self.path / _CHECKPOINTS
         self.rows = self.path / "rows"
         self.adapters = self.path / "adapters"
         self.model = self.path / "model"
@@ -105,17 +123,12 @@ class TrainingFolder:
         return max(checkpoints, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def _claim(self, config: TrainerConfig) -> None:
-        if self.path.exists() and not self.path.is_dir():
-            raise ConfigError(f"out: {self.path} is a file: choose another folder")
         if self.config_file.is_file():
             self._compare(config)
         elif self.path.is_dir() and any(self.path.iterdir()):
             raise ConfigError(f"out: {self.path} is not a training run: choose another folder")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            write_atomic(self.config_file, dump_config(config))
-        except OSError as error:
-            raise ConfigError(f"out: {self.path} cannot be written: {error.strerror or error}") from None
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.config_file, dump_config(config))
 
     def _compare(self, config: TrainerConfig) -> None:
         try:
@@ -135,6 +148,95 @@ class TrainingFolder:
             )
 
 
+def rows_arguments(config: RowsConfig, *, eval_every: int | None) -> dict[str, Any]:
+    """What every trainer is told that goes over rows in epochs. Raises ConfigError."""
+    return trainer_arguments(config) | {
+        "num_train_epochs": config.epochs,
+        "max_steps": config.max_steps,
+        "per_device_train_batch_size": config.batch,
+        "per_device_eval_batch_size": config.batch,
+        "gradient_accumulation_steps": config.accumulate,
+        "lr_scheduler_type": config.schedule,
+        "warmup_steps": config.warmup,
+        "logging_first_step": True,
+        "eval_strategy": _when(eval_every) if config.eval_split is not None else "no",
+        "eval_steps": eval_every,
+        "save_strategy": _when(config.save_every),
+        "save_steps": config.save_every or 500,
+    }
+
+
+def trainer_arguments(config: TrainerConfig) -> dict[str, Any]:
+    """What every trainer is told. Raises ConfigError: a tracker is not known or not installed."""
+    return {
+        "output_dir": str(Path(config.out) / _CHECKPOINTS),
+        "learning_rate": config.learning_rate,
+        "max_grad_norm": config.clip,
+        "bf16": in_bf16(config),
+        "seed": config.seed,
+        "data_seed": config.seed,
+        "use_cpu": not on_accelerator(config),
+        "dataloader_pin_memory": on_accelerator(config),
+        "logging_steps": config.log_every,
+        "save_total_limit": config.keep,
+        "report_to": trackers(config.report_to),
+        "disable_tqdm": True,
+    }
+
+
+def lora_arguments(config: LoraSection) -> LoraConfig:
+    """The adapters."""
+    return LoraConfig(
+        r=config.rank,
+        lora_alpha=config.alpha,
+        lora_dropout=config.dropout,
+        target_modules=config.targets if isinstance(config.targets, str) else list(config.targets),
+        task_type="CAUSAL_LM",
+    )
+
+
+def trackers(names: Sequence[str]) -> list[str]:
+    """The trackers to report to, each of them known to transformers and installed. Raises ConfigError."""
+    known = sorted(integration_utils.INTEGRATION_TO_CALLBACK)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"report_to: {name!r} is not a tracker known to transformers: {', '.join(known)}")
+        # For this one, transformers does not say whether it is installed.
+        if name != "flyte" and name not in integration_utils.get_available_reporting_integrations():
+            raise ConfigError(f"report_to: {name} is not installed here: pip install it, or leave it out")
+    return list(names)
+
+
+def _when(every: int | None) -> str:
+    return "epoch" if every is None else "steps"
+
+
+class LossLog(TrainerCallback):
+    """Writes what the trainer logs (loss, eval_loss, learning_rate, ...) to a file of JSON lines, and prints the loss.
+
+    A resumed run begins with what its checkpoint has logged, so that no step is duplicated.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Starts the file anew."""
+        if state.is_world_process_zero:
+            write_jsonl(self._path, state.log_history)
+
+    def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Appends the newest entry."""
+        if not state.is_world_process_zero:
+            return
+        entry = state.log_history[-1]
+        with self._path.open("ab") as file:
+            append_line(file, json.dumps(entry), sync=False)
+        measures = [f"{name} {entry[name]:.3f}" for name in ("reward", "loss", "eval_loss") if name in entry]
+        if measures:
+            print(f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}", file=sys.stderr, flush=True)
+
+
 class Picture(NamedTuple):
     """Measures of the log that are drawn to the run folder, as NAME.svg and NAME.png.
 
@@ -151,13 +253,8 @@ class Picture(NamedTuple):
 
 def fit(trainer: Any, folder: TrainingFolder, resume: Path | None) -> float:
     """Trains from a checkpoint (`resume`, else the newest, if any) to the end; returns how many seconds that took."""
-    from transformers import PrinterCallback
-
-    from gumshoe.train.trainer import LossLog, ProgressBar
-
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(LossLog(folder.log))
-    trainer.add_callback(ProgressBar())
     began = time.monotonic()
     checkpoint = resume or folder.newest_checkpoint()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -190,6 +287,7 @@ def save_model(
         picture: is drawn to the run folder.
         has_adapters: the model has adapters, which are written apart and merged into the weights.
     """
+    # Where each process holds only a part of the weights, all of them have to help to put the whole together.
     state = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None
     if not trainer.is_world_process_zero():
         return
@@ -197,39 +295,20 @@ def save_model(
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with new_folder(folder.model) as fresh:
         if has_adapters:
-            model.save_pretrained(str(folder.adapters), **({} if state is None else {"state_dict": state}))
+            model.save_pretrained(str(folder.adapters), state_dict=state)
             model, state = merge_adapters(local_model(config.model), folder.adapters, config), None
-        _write_model(model, tokenizer, fresh, state=state, bf16=in_bf16(config))
+        if in_bf16(config):  # The weights are stored as they were computed with.
+            model.to(torch.bfloat16)
+            state = None if state is None else {name: value.to(torch.bfloat16) for name, value in state.items()}
+        _end_turns(model, tokenizer)
+        model.save_pretrained(str(fresh), state_dict=state)
+        model.generation_config.save_pretrained(str(fresh))
+        tokenizer.save_pretrained(str(fresh))
         (fresh / "README.md").write_text(card, encoding="utf-8")
-
-
-def _write_model(
-    model: Any, tokenizer: PreTrainedTokenizerBase, folder: Path, *, state: dict[str, Any] | None = None, bf16: bool
-) -> None:
-    """Writes weights, tokenizer, template and generation config.
-
-    Args:
-        model: the model, adapters merged.
-        tokenizer: its tokenizer, with the template that is served.
-        folder: an existing folder.
-        state: the weights, where the model itself holds only a part of them.
-        bf16: store the weights in bfloat16, as they were computed with.
-    """
-    import torch
-
-    if bf16:
-        model.to(torch.bfloat16)
-        state = None if state is None else {name: value.to(torch.bfloat16) for name, value in state.items()}
-    _end_turns(model, tokenizer)
-    model.save_pretrained(str(folder), **({} if state is None else {"state_dict": state}))
-    model.generation_config.save_pretrained(str(folder))
-    tokenizer.save_pretrained(str(folder))
 
 
 def is_sharded(trainer: Any) -> bool:
     """Whether each process holds only a part of the weights (FSDP, ZeRO-3)."""
-    from accelerate.utils import DistributedType
-
     return trainer.accelerator.distributed_type in {DistributedType.FSDP, DistributedType.DEEPSPEED}
 
 
@@ -284,9 +363,6 @@ def _figure(value: float | None) -> str:
 
 
 def _draw(folder: TrainingFolder, picture: Picture) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     entries = [entry for _, entry in read_jsonl(folder.log)]
     figure = Figure(figsize=(7, 4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -308,8 +384,6 @@ def _draw(folder: TrainingFolder, picture: Picture) -> None:
 @contextmanager
 def torch_threads(count: int | None) -> Generator[None]:
     """Uses `count` threads inside the block; None: as many as there were."""
-    import torch
-
     before = torch.get_num_threads()
     if count is not None:
         torch.set_num_threads(count)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import shutil
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +35,14 @@ from gumshoe.train.run import (
     fit,
     is_sharded,
     last_logged,
+    lora_arguments,
     render_card,
+    rows_arguments,
     save_model,
     torch_threads,
 )
-from gumshoe.train.trainer import lora_arguments, rows_arguments
 
-__all__ = ["PreparedRows", "SftOutcome", "Trainer", "indistinguishable_tokens", "prepare_rows", "train"]
+__all__ = ["PreparedRows", "SftOutcome", "Trainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
 _LOSSES = Picture(
@@ -51,9 +51,10 @@ _LOSSES = Picture(
     [("loss", "training", "-"), ("eval_loss", "held out", "o--"), ("eval_seeker_score", "live reward", "s:")],
 )
 
-SAME = 0.999
+_SAME = 0.999
 """Cosine of two rows of an output layer from which they are taken for the same."""
-_PART = 16384
+_SLICE = 16384
+"""Rows of the output layer that are compared at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class PreparedRows:
     skipped: int
 
 
-def train(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[SftOutcome]:
+def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[SftOutcome]:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
@@ -94,7 +95,7 @@ def train(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[Sft
     """
     arguments = _arguments(config)
     episodes = None if config.episodes is None else open_episodes(config.episodes)
-    # One of several processes claims the folder and makes what all of them read; the others wait for it.
+    # One of several processes goes first: it claims the folder and fills the cache of `datasets`.
     with arguments.main_process_first(desc="rows"):
         source = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
         held_out = None
@@ -104,12 +105,12 @@ def train(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[Sft
         if folder.done:
             return TrainResult(folder.model, folder.log, None)
         renderer = open_renderer(config, source)
-        # Every process renders for itself: the first into the shared file, any other into one with a name of its own.
-        mark = "" if arguments.process_index == 0 else f"-{time.monotonic_ns()}"
-        rows = prepare_rows(source, renderer, config, folder.rows / f"train{mark}.arrow")
+        # Each process renders the rows for itself, into files of its own.
+        files = folder.rows / str(arguments.process_index)
+        rows = prepare_rows(source, renderer, config, files / "train.arrow")
         eval_rows = None
         if held_out is not None:
-            eval_rows = prepare_rows(held_out, renderer, config, folder.rows / f"held-out{mark}.arrow")
+            eval_rows = prepare_rows(held_out, renderer, config, files / "held-out.arrow")
     with torch_threads(config.threads):
         some = [as_conversation(row) for row in some_rows(source)]
         template = template_to_serve(renderer.tokenizer, renderer.template, some)
@@ -135,14 +136,10 @@ def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: 
 
 
 def _arguments(config: TrainConfig) -> SFTConfig:
-    """The trainer's arguments. Rows come tokenized and checked, so that the trainer prepares nothing itself.
-
-    Raises:
-        ConfigError: a tracker is not known or not installed.
-    """
+    """The trainer's arguments. Rows come tokenized and checked; at most, the trainer packs them. Raises ConfigError."""
     return SFTConfig(
         **rows_arguments(config, eval_every=config.eval_every),
-        # Packing is the one preparation that is left to the trainer; it cuts nothing that was checked to fit.
+        # Packing cuts nothing that was checked to fit.
         dataset_kwargs={"skip_prepare_dataset": not config.packing},
         packing=config.packing,
         train_sampling_strategy="group_by_length" if config.by_length else "random",
@@ -167,7 +164,7 @@ def _trainer(
     adapters = None if config.method == "full" else lora_arguments(config.lora)
     if adapters is not None:
         check_targets(model, adapters)
-        adapters.trainable_token_indices = _rows_to_train(model, renderer.tokenizer, rows.rows["labels"])
+        adapters.trainable_token_indices = _tokens_to_train(model, renderer.tokenizer, rows.rows["labels"])
     trainer = Trainer(
         model=model,
         args=arguments,
@@ -254,21 +251,19 @@ class Trainer(SFTTrainer):
         return float(broadcast_object_list(score)[0])
 
 
-def _rows_to_train(
+def _tokens_to_train(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, labels: Iterable[Sequence[int]]
 ) -> dict[str, list[int]] | None:
-    """The rows of the first and the last layer that adapters should train, as `trainable_token_indices` of PEFT.
+    """The tokens whose weights in the first and the last layer train beside adapters, for PEFT; None: no token's.
 
     Qwen2.5-Coder-0.5B-Instruct shares the row of `<tool_call>` in its output layer with 3,217 other tokens. Adapters of
     the other layers cannot make the model prefer one of them: after 158 steps it wrote any of the others in its place,
-    in 33 of 62 episodes to the end. So the rows of such tokens are trained as well.
+    in 33 of 62 episodes to the end. So the weights of such tokens are trained as well.
 
     Args:
         model: the model, without adapters.
-        tokenizer: its tokenizer; of its tokens, those that were added to the vocabulary are looked at.
-        labels: the tokens that the model shall write, for each row of the dataset.
-
-    None if the model can tell all of them from others.
+        tokenizer: its tokenizer; only tokens that were added to its vocabulary are looked at.
+        labels: the tokens that the model is to write, for each row of the dataset.
     """
     shared = set(indistinguishable_tokens(model, sorted(tokenizer.added_tokens_decoder)))
     written = sorted({token for row in labels for token in row} & shared) if shared else []
@@ -284,7 +279,7 @@ def indistinguishable_tokens(model: PreTrainedModel, tokens: Sequence[int]) -> l
         return []
     with torch.no_grad():
         rows = normalize(last.weight[list(tokens)].float())
-        parts = [(normalize(part.float()) @ rows.T > SAME).sum(dim=0) for part in last.weight.split(_PART)]
+        parts = [(normalize(part.float()) @ rows.T > _SAME).sum(dim=0) for part in last.weight.split(_SLICE)]
         same = torch.stack(parts).sum(dim=0).tolist()
     return [token for token, count in zip(tokens, same, strict=True) if count > 1]
 

@@ -12,7 +12,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.model import load_tokenizer, training_template
 from gumshoe.train.rows.render import Renderer
 from gumshoe.train.run import TrainResult
-from gumshoe.train.sft import SftOutcome, train
+from gumshoe.train.sft import SftOutcome, train_sft
 from support.shared import make_once
 from support.train.tiny_model import make_config, tiny_model
 from support.train.training_rows import row, write_dataset
@@ -46,7 +46,7 @@ def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A micro model that has learnt to call tools."""
 
     def make(out: Path) -> None:
-        train(make_config(dataset, out, max_steps=30, learning_rate=1e-2))
+        train_sft(make_config(dataset, out, max_steps=30, learning_rate=1e-2))
 
     return make_once(tmp_path_factory, "caller", make) / "model"
 
@@ -61,4 +61,4 @@ def renderer(start: Path) -> Renderer:
 def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult[SftOutcome]]:
     """A finished run of four steps with a checkpoint every two, for tests that only look at it."""
     config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
-    return config, train(config)
+    return config, train_sft(config)

@@ -12,8 +12,8 @@ import pytest
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import DatasetError
 from gumshoe.records import Message, ToolCall
+from gumshoe.train.grpo import TokenRollouts
 from gumshoe.train.model import load_tokenizer, read_template, served_template, training_template
-from gumshoe.train.rl import TokenRollouts
 from gumshoe.train.rows.render import UNTRAINED, Renderer, control_tokens
 from gumshoe.train.rows.samples import Sampling, samples
 from support.train.training_rows import TOOLS

@@ -13,8 +13,8 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
+from gumshoe.train.grpo import train_grpo
 from gumshoe.train.model import read_template
-from gumshoe.train.rl import train_grpo
 from support.train.counted_arena import CountedArena, config
 from support.train.training_rows import TOOLS
 
@@ -94,8 +94,8 @@ def test_an_episode_whose_sandbox_does_not_start_trains_nothing(caller: Path) ->
 
 
 def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
+    from gumshoe.train.grpo import TokenRollouts
     from gumshoe.train.model import load_tokenizer, training_template
-    from gumshoe.train.rl import TokenRollouts
 
     tokenizer: Any = load_tokenizer(str(model), None)
     return TokenRollouts(arena, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer

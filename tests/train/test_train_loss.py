@@ -14,8 +14,8 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from gumshoe.train.config import LoraSection
 from gumshoe.train.rows.render import UNTRAINED
+from gumshoe.train.run import lora_arguments
 from gumshoe.train.sft import Trainer
-from gumshoe.train.trainer import lora_arguments
 from support.train.tiny_model import tiny_model
 
 ROWS = [

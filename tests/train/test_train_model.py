@@ -14,7 +14,7 @@ from gumshoe.errors import ConfigError, ServeError
 from gumshoe.eval.serve.backends import check_model_folder
 from gumshoe.train.model import load_tokenizer, load_weights, read_template, training_template, unpack
 from gumshoe.train.rows.render import Renderer, spans
-from gumshoe.train.sft import train
+from gumshoe.train.sft import train_sft
 from support.train.tiny_model import make_config, make_tiny_tokenizer, tiny_model
 from support.train.training_rows import TOOLS, conversation, row
 
@@ -77,7 +77,7 @@ def test_a_tokenizer_that_cannot_be_loaded(name: str, content: str | None, messa
     ("name", "content", "message"),
     [
         ("config.json", None, "is not a model folder: it holds no config.json"),
-        ("config.json", HALF, "config.json cannot be read: it is not JSON"),
+        ("config.json", HALF, "cannot be loaded"),
         ("model.safetensors", None, "is not a model folder: it holds no weights"),
     ],
 )
@@ -178,8 +178,8 @@ def test_a_model_without_tools_is_refused_and_trains_with_the_bundled_template(
     write_gguf(tmp_path / "small.gguf")
     settings: dict[str, Any] = {"model": str(tmp_path / "small.gguf"), "max_length": 4096, "max_steps": 1}
     with pytest.raises(ConfigError, match=r"leaves out tools or their calls: .*chat_template: hermes"):
-        train(make_config(dataset, tmp_path / "run", **settings))
-    result = train(make_config(dataset, tmp_path / "run", chat_template="hermes", **settings))
+        train_sft(make_config(dataset, tmp_path / "run", **settings))
+    result = train_sft(make_config(dataset, tmp_path / "run", chat_template="hermes", **settings))
     check_model_folder(result.model)
     assert load_tokenizer(str(result.model), None).chat_template == read_template("hermes")
 

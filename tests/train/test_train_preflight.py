@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.masks import mask_html
-from gumshoe.train.rows.preflight import Preflight, look_at
+from gumshoe.train.rows.preflight import Preflight, row_report
 from gumshoe.train.rows.render import Renderer
 from gumshoe.train.rows.samples import Sampling, samples
 from support.train.training_rows import conversation, row
@@ -16,14 +15,15 @@ from support.train.training_rows import conversation, row
 
 def looked_at(renderer: Renderer, rows: list[dict[str, Any]], max_length: int = 4096) -> Preflight:
     sampling = Sampling(max_length)
-    return look_at((sample for item in rows for sample in samples(item, renderer, sampling)), max_length)
+    found = [sample for item in rows for sample in samples(item, renderer, sampling)]
+    return Preflight(tuple(row_report(index, sample, sampling) for index, sample in enumerate(found)), max_length)
 
 
 def test_sound_rows_pass(renderer: Renderer) -> None:
     report = looked_at(renderer, [row(0), row(1)])
     report.check()
     assert all(item.sound for item in report.rows)
-    assert report.tokens == sum(item.tokens for item in report.rows) > report.trained > 0
+    assert all(item.tokens > item.trained > 0 for item in report.rows)
     assert [item.id for item in report.rows] == ["episode-0", "episode-1"]
 
 
@@ -37,7 +37,7 @@ def test_a_row_without_assistant_has_nothing_to_train(renderer: Renderer) -> Non
 def test_a_row_that_would_be_cut_is_named(renderer: Renderer) -> None:
     longest = looked_at(renderer, [row(0)]).rows[0].tokens
     report = looked_at(renderer, [row(0)] * 5, longest - 1)
-    assert [(item.truncated, item.dropped) for item in report.rows] == [(True, False)] * 5
+    assert [item.too_long for item in report.rows] == [True] * 5
     with pytest.raises(DatasetError, match=f"and 2 more have more than .* set max_length to {longest} or more"):
         report.check()
 
@@ -48,10 +48,3 @@ def test_rows_too_long_may_be_left_out_but_not_all(renderer: Renderer) -> None:
     looked_at(renderer, [row(0), long], limit).check("skip")
     with pytest.raises(DatasetError, match="would be cut"):
         looked_at(renderer, [long], limit).check("skip")
-
-
-def test_the_mask_on_a_page_is_escaped_and_marked(renderer: Renderer) -> None:
-    page = mask_html(renderer, [("a <b>", renderer(row(2)))], "One row.")
-    assert "<mark>[seek 0.5] I read total.\n&lt;tool_call&gt;" in page
-    assert "a &lt;b&gt;" in page
-    assert page.count("<mark>") == 1 + 3

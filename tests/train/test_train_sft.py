@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,8 @@ from gumshoe.errors import ConfigError
 from gumshoe.train.config import LiveSection, TrainConfig
 from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
 from gumshoe.train.run import TrainResult
-from gumshoe.train.sft import SftOutcome, indistinguishable_tokens, train
+from gumshoe.train.sft import SftOutcome, indistinguishable_tokens, train_sft
+from support.train.counted_arena import FakeRequest
 from support.train.tiny_model import make_config
 from support.train.training_rows import TOOLS, conversation
 
@@ -76,7 +76,7 @@ def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None
 def test_a_finished_run_is_not_trained_again(trained: Trained) -> None:
     config, result = trained
     before = (result.model / "model.safetensors").stat().st_mtime_ns
-    assert train(config).outcome is None
+    assert train_sft(config).outcome is None
     assert (result.model / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -88,7 +88,7 @@ def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, dataset: Pat
     shutil.rmtree(stopped / "checkpoints" / "checkpoint-4")
     again = config.model_copy(update={"out": str(stopped)})
     (stopped / "config.yaml").write_text((stopped / "config.yaml").read_text().replace(config.out, str(stopped)))
-    resumed = train(again)
+    resumed = train_sft(again)
     assert losses(resumed.log) == pytest.approx(losses(result.log), rel=1e-6)
     assert resumed.outcome is not None
     assert resumed.outcome.steps == 4
@@ -99,7 +99,7 @@ def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_pa
     from safetensors.torch import load_file
 
     config = make_config(dataset, tmp_path / "lora", model=str(start), method="lora", learning_rate=0.05)
-    result = train(config)
+    result = train_sft(config)
     before, after = load_file(start / "model.safetensors"), load_file(result.model / "model.safetensors")
     assert before.keys() == after.keys()
     changed = {key for key in before if not before[key].equal(after[key])}
@@ -127,7 +127,7 @@ def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
     model.save_pretrained(str(tmp_path / "start"))
     tokenizer.save_pretrained(str(tmp_path / "start"))
     config = make_config(dataset, tmp_path / "lora", model=str(tmp_path / "start"), method="lora", learning_rate=0.05)
-    result = train(config)
+    result = train_sft(config)
     trained: Any = AutoModelForCausalLM.from_pretrained(result.model)
     before, after = model.get_output_embeddings().weight, trained.get_output_embeddings().weight
     assert [row for row in range(len(before)) if not before[row].equal(after[row])] == [call]
@@ -152,8 +152,8 @@ def same_answers(start: Path, adapters: Path, merged: Path) -> bool:
 
 def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) -> None:
     common: dict[str, Any] = {"limit": 3, "max_length": 2048, "max_steps": 1}
-    apart = train(make_config(dataset, tmp_path / "apart", batch=3, **common))
-    packed = train(make_config(dataset, tmp_path / "packed", batch=1, packing=True, **common))
+    apart = train_sft(make_config(dataset, tmp_path / "apart", batch=3, **common))
+    packed = train_sft(make_config(dataset, tmp_path / "packed", batch=1, packing=True, **common))
     assert packed.outcome is not None
     assert packed.outcome.rows == 3
     assert losses(packed.log) == pytest.approx(losses(apart.log), rel=1e-4)
@@ -162,31 +162,24 @@ def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) 
 def test_a_run_of_another_config_is_left_alone(trained: Trained) -> None:
     config = trained[0].model_copy(update={"learning_rate": 0.5, "threads": 1})
     with pytest.raises(ConfigError, match=r"another config \(learning_rate differ\)"):
-        train(config)
+        train_sft(config)
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "out", "message"),
+    ("name", "content", "message"),
     [
-        ("thesis.txt", "years of work", "", "is not a training run"),
-        ("config.yaml", "workers: 4\n", "", "contains a different kind of run"),
-        ("file", "", "file", "is a file"),
+        ("thesis.txt", "years of work", "is not a training run"),
+        ("config.yaml", "workers: 4\n", "contains a different kind of run"),
     ],
 )
 def test_what_is_no_training_run_is_left_alone(
-    dataset: Path, tmp_path: Path, name: str, content: str, out: str, message: str
+    dataset: Path, tmp_path: Path, name: str, content: str, message: str
 ) -> None:
     (tmp_path / name).write_text(content)
     with pytest.raises(ConfigError, match=message):
-        train(make_config(dataset, tmp_path / out))
+        train_sft(make_config(dataset, tmp_path))
     assert (tmp_path / name).read_text() == content
     assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
-@dataclass
-class FakeRequest:
-    messages: list[dict[str, Any]]
-    tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
 
 
 class Scripted:
@@ -258,7 +251,7 @@ def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dat
         keep=3,
         episodes=episodes.model_dump(),
     )
-    result = train(config)
+    result = train_sft(config)
     assert measured(result.log, "eval_seeker_score") == [0.2, 0.7, 0.3, 0.3]
     outcome = result.outcome
     assert outcome is not None
@@ -273,7 +266,7 @@ def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dat
 
 def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_path: Path) -> None:
     every = {"eval_split": "test", "eval_every": 1, "save_every": 1}
-    result = train(make_config(dataset, tmp_path / "run", max_steps=3, best="eval_loss", **every))
+    result = train_sft(make_config(dataset, tmp_path / "run", max_steps=3, best="eval_loss", **every))
     losses = measured(result.log, "eval_loss")
     assert result.outcome is not None
     assert result.outcome.eval_loss == min(losses)
@@ -318,14 +311,14 @@ def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
 def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: Path, tmp_path: Path) -> None:
     config = make_config(dataset, tmp_path / "run", model=str(start), method="qlora")
     with pytest.raises(ConfigError, match="method: qlora needs bitsandbytes: pip install bitsandbytes"):
-        train(config)
+        train_sft(config)
 
 
 def test_bfloat16_is_left_to_what_the_processor_has_and_losses_go_to_a_tracker(dataset: Path, tmp_path: Path) -> None:
     from safetensors.torch import load_file
 
     options: dict[str, Any] = {"bf16": "auto", "max_steps": 1, "report_to": ("tensorboard",)}
-    result = train(make_config(dataset, tmp_path / "run", **options))
+    result = train_sft(make_config(dataset, tmp_path / "run", **options))
     weights = load_file(result.model / "model.safetensors")
     has_instructions = re.search(r"\b(avx512_bf16|amx_bf16|bf16)\b", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
     assert {str(weight.dtype) for weight in weights.values()} == {

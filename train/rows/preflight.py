@@ -7,7 +7,7 @@ were missing. Here every row is rendered, and a row that is too long or has noth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +20,7 @@ from gumshoe.train.rows.samples import Sample, Sampling, samples
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Preflight", "RowReport", "look_at", "prepare", "rendered_row"]
+__all__ = ["Preflight", "RowReport", "prepare", "rendered_row", "row_report"]
 
 _NAMED = 3
 _BATCH = 256
@@ -29,7 +29,7 @@ _BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """One row: how many tokens it has, how many of them train, and what would become of it at `max_length`.
+    """One row: how many tokens it has, how many of them train, and whether it would be cut at `max_length`.
 
     `masked` counts the turns that a rule took out of what trains, `drift` those that train as they were sampled.
     """
@@ -38,15 +38,14 @@ class RowReport:
     id: str
     tokens: int
     trained: int
-    truncated: bool
-    dropped: bool
-    masked: int = 0
-    drift: Drift = NO_DRIFT
+    too_long: bool
+    masked: int
+    drift: Drift
 
     @property
     def sound(self) -> bool:
         """Whether the row trains as it is, whole."""
-        return self.trained > 0 and not self.truncated and not self.dropped
+        return self.trained > 0 and not self.too_long
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,6 @@ class Preflight:
 
     rows: tuple[RowReport, ...]
     max_length: int
-
-    @property
-    def tokens(self) -> int:
-        """Tokens in all rows."""
-        return sum(row.tokens for row in self.rows)
-
-    @property
-    def trained(self) -> int:
-        """Tokens that the loss covers, in all rows."""
-        return sum(row.trained for row in self.rows)
 
     @property
     def drift(self) -> Drift:
@@ -78,8 +67,8 @@ class Preflight:
 
     @property
     def too_long(self) -> tuple[RowReport, ...]:
-        """Rows that would be truncated, or dropped because of it."""
-        return tuple(row for row in self.rows if row.truncated)
+        """Rows that would be cut."""
+        return tuple(row for row in self.rows if row.too_long)
 
     def check(self, too_long: Literal["error", "skip", "windows"] = "error") -> None:
         """Raises DatasetError where a row has nothing to train, or is too long and may not be left out."""
@@ -87,17 +76,10 @@ class Preflight:
             raise DatasetError(f"{_some(self.untrained)} nothing to train: no assistant message, or all masked out")
         if self.too_long and (too_long != "skip" or len(self.too_long) == len(self.rows)):
             longest = max(row.tokens for row in self.too_long)
-            dropped = sum(row.dropped for row in self.too_long)
             raise DatasetError(
-                f"{_some(self.too_long)} more than max_length {self.max_length} tokens and would be cut"
-                f"{f', {dropped} of them to nothing' if dropped else ''}: "
+                f"{_some(self.too_long)} more than max_length {self.max_length} tokens and would be cut: "
                 f"set max_length to {longest} or more, or too_long: windows or skip"
             )
-
-
-def look_at(done: Iterable[Sample], max_length: int) -> Preflight:
-    """Reports on samples."""
-    return Preflight(tuple(_report(index, sample, max_length) for index, sample in enumerate(done)), max_length)
 
 
 def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) -> tuple[Dataset, Preflight]:
@@ -121,15 +103,20 @@ def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) ->
     with pa.OSFile(str(fresh), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
         ready = (sample for row in conversations(rows) for sample in samples(row, renderer, sampling))
         while batch := list(itertools.islice(ready, _BATCH)):
-            reports += [_report(len(reports) + at, sample, sampling.max_length) for at, sample in enumerate(batch)]
+            reports += [row_report(len(reports) + at, sample, sampling) for at, sample in enumerate(batch)]
             writer.write_batch(pa.RecordBatch.from_pylist([_columns(sample.rendered) for sample in batch], schema))
     fresh.replace(out)
     return Dataset.from_file(str(out)), Preflight(tuple(reports), sampling.max_length)
 
 
-def _columns(done: Rendered) -> dict[str, Any]:
-    masked = [edge for span in done.masked for edge in span]
-    return {"input_ids": done.input_ids, "labels": done.labels, "masked": masked, "length": len(done.input_ids)}
+def _columns(rendered: Rendered) -> dict[str, Any]:
+    masked = [edge for span in rendered.masked for edge in span]
+    return {
+        "input_ids": rendered.input_ids,
+        "labels": rendered.labels,
+        "masked": masked,
+        "length": len(rendered.input_ids),
+    }
 
 
 def rendered_row(columns: Mapping[str, Any]) -> Rendered:
@@ -138,19 +125,17 @@ def rendered_row(columns: Mapping[str, Any]) -> Rendered:
     return Rendered(columns["input_ids"], columns["labels"], tuple(zip(edges[::2], edges[1::2], strict=True)))
 
 
-def _report(index: int, sample: Sample, max_length: int) -> RowReport:
-    done = sample.rendered
-    kept = Rendered(done.input_ids[:max_length], done.labels[:max_length])
-    truncated = len(done.input_ids) > max_length
+def row_report(index: int, sample: Sample, sampling: Sampling) -> RowReport:
+    """Reports on the sample that becomes a row."""
+    rendered = sample.rendered
     return RowReport(
         index=index,
         id=sample.id or str(index),
-        tokens=len(done.input_ids),
-        trained=done.trained,
-        truncated=truncated,
-        dropped=truncated and kept.trained == 0,
+        tokens=len(rendered.input_ids),
+        trained=rendered.trained,
+        too_long=len(rendered.input_ids) > sampling.max_length,
         masked=sample.masked,
-        drift=done.drift,
+        drift=rendered.drift,
     )
 
 

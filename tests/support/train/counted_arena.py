@@ -11,7 +11,7 @@ from gumshoe.errors import SandboxError
 from gumshoe.train.config import GrpoConfig
 from support.train.training_rows import TOOLS, conversation
 
-__all__ = ["ARENA", "CountedArena", "config"]
+__all__ = ["ARENA", "CountedArena", "FakeRequest", "config"]
 
 ARENA = "support.train.counted_arena:make_arena"
 

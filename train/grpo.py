@@ -1,5 +1,9 @@
 """Reinforcement learning with GRPO: live episodes in, a model folder out.
 
+    LiveTrainer (TRL's GRPOTrainer) ── tasks ──> TokenRollouts.play ── turns as text ──> episodes in sandboxes
+                 ^                                     │
+                 └── tokens, masks and scores ─────────┘
+
 TRL hands a batch of prompts to a `rollout_func` and takes back token ids. That function is experimental in TRL, which
 is why its minor version is pinned. Here it drives episodes, which own the limits, the nudges and the reading of calls,
 so that a model trains on the conversation that an evaluation would show it. An episode whose sandbox does not start or
@@ -38,8 +42,8 @@ from gumshoe.train.run import (
     render_card,
     save_model,
     torch_threads,
+    trainer_arguments,
 )
-from gumshoe.train.trainer import trainer_arguments
 
 __all__ = ["GrpoOutcome", "TokenRollouts", "train_grpo"]
 
@@ -238,11 +242,11 @@ class TokenRollouts:
         episodes = [self._episodes.episode(task) for task in tasks]
         try:
             with ThreadPoolExecutor(max_workers=len(episodes)) as pool:
-                begun = pool.map(_begin, episodes)
-                rows = [self._row(*each) for each in zip(tasks, episodes, begun, strict=True)]
+                requests = pool.map(_first_request, episodes)
+                rows = list(map(self._tokenize, tasks, episodes, requests))
                 has_logprobs = True
                 while live := [row for row in rows if not row.over]:
-                    has_logprobs = self._turn(live, pool)
+                    has_logprobs = self._play_turn(live, pool)
             errors = [row.broken for row in rows if row.broken is not None]
             if len(errors) == len(rows):
                 raise errors[0]
@@ -259,16 +263,17 @@ class TokenRollouts:
             for episode in episodes:
                 episode.close()
 
-    def _row(self, task: str, episode: Episode, begun: Request | Broken) -> TokenizedEpisode:
-        if isinstance(begun, Broken):
+    def _tokenize(self, task: str, episode: Episode, first: Request | Broken) -> TokenizedEpisode:
+        """An episode with its prompt; `first` is its first request, or what kept it from starting."""
+        if isinstance(first, Broken):
             # TRL wants tokens of every episode; none of these trains.
             prompt = self._render(self._episodes.opening(task), None, add_generation_prompt=True)
-            row = TokenizedEpisode(episode, None, prompt, over=True, broken=begun)
+            row = TokenizedEpisode(episode, None, prompt, over=True, broken=first)
             row.add([self._end], trained=False)
             return row
-        return TokenizedEpisode(episode, begun, self._render(begun.messages, begun.tools, add_generation_prompt=True))
+        return TokenizedEpisode(episode, first, self._render(first.messages, first.tools, add_generation_prompt=True))
 
-    def _turn(self, rows: list[TokenizedEpisode], pool: ThreadPoolExecutor) -> bool:
+    def _play_turn(self, rows: list[TokenizedEpisode], pool: ThreadPoolExecutor) -> bool:
         """Generates and plays one turn of each row; returns whether the generator gave log probabilities."""
         written, logprobs = self._generate([row.prompt + row.completion for row in rows])
         turns: list[GeneratedTurn] = []
@@ -278,7 +283,7 @@ class TokenRollouts:
             text = self._tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
             turns.append(GeneratedTurn(str(text), cut_off=ids[-1:] != [self._end]))
         # Sandboxes answer in threads; the tokenizer is used only in this one.
-        for row, turn, request in zip(rows, turns, pool.map(_play_turn, rows, turns), strict=True):
+        for row, turn, request in zip(rows, turns, pool.map(_next_request, rows, turns), strict=True):
             self._take_answers(row, turn, request)
         return logprobs is not None
 
@@ -349,7 +354,7 @@ class LiveTrainer(GRPOTrainer):
         return super()._generate_and_score_completions(inputs)
 
 
-def _begin(episode: Episode) -> Request | Broken:
+def _first_request(episode: Episode) -> Request | Broken:
     try:
         request = episode.next_request()
     except (SandboxError, TaskError) as error:
@@ -358,7 +363,7 @@ def _begin(episode: Episode) -> Request | Broken:
     return request
 
 
-def _play_turn(row: TokenizedEpisode, turn: GeneratedTurn) -> Request | None:
+def _next_request(row: TokenizedEpisode, turn: GeneratedTurn) -> Request | None:
     try:
         row.episode.accept(turn.text, cut_off=turn.cut_off)
         return row.episode.next_request()
