@@ -15,6 +15,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -131,6 +132,18 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         folder = tmp_path_factory.mktemp("gumshoe-cache")
         patch.setenv("GUMSHOE_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def forgotten_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Forgets the modules beside a test's configs, so that those of two tests may have one name."""
+    yield
+    temporary = tmp_path_factory.getbasetemp()
+    searched = [folder for folder in sys.path if Path(folder).is_relative_to(temporary)]
+    sys.path[:] = [folder for folder in sys.path if folder not in searched]
+    for name, module in list(sys.modules.items()) if searched else ():
+        if Path(getattr(module, "__file__", None) or "").is_relative_to(temporary):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from importlib.machinery import PathFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
@@ -39,9 +38,6 @@ TOOLS = "gumshoe.tools"
 SOURCES = "gumshoe.sources"
 METRICS = "gumshoe.metrics"
 
-_folders: list[str] = []
-"""Folders with modules of one's own, in the order of search: at the end of sys.path, so that they hide nothing."""
-
 _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*[.:][A-Za-z_]\w*")
 
 
@@ -56,46 +52,24 @@ def is_path(name: str) -> bool:
 
 
 def search_beside(config: Path) -> None:
-    """Makes the modules beside a config importable. They come before those in the current folder, and both come before
-    those beside a config that was given earlier, even if a module of the same name has already been imported.
-    """
-    _search_first(config.resolve().parent, Path.cwd())
+    """Makes the modules beside a config importable. At the end of the search path, they hide none of Python's."""
+    _search(config.resolve().parent)
 
 
-def _search_first(*folders: Path) -> None:
-    ours = [str(folder) for folder in folders if str(folder) in _folders or str(folder) not in sys.path]
-    order = list(dict.fromkeys([*ours, *_folders]))
-    if order == _folders:
-        return
-    sys.path[:] = [*(each for each in sys.path if each not in _folders), *order]
-    _folders[:] = order
-    for name in [name for name in sys.modules if _is_hidden(name)]:
-        for below in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-            del sys.modules[below]
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether another module of one's own now comes before the one that was imported under this name."""
-    origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None)
-    if "." in name or origin is None:
-        return False
-    file = Path(origin)
-    if str(file.parent.parent if file.name == "__init__.py" else file.parent) not in _folders:
-        return False
-    first = PathFinder.find_spec(name, _folders)
-    return first is not None and first.origin is not None and first.origin != origin
+def _search(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
 
 
 def load_path(path: str, what: str) -> Any:
-    """The attribute that `package.module:attribute` names, in a module that is installed, lies beside the config or in
-    the current folder.
+    """The attribute that `package.module:attribute` names. The module is installed, beside the config, or in the
+    current folder, whichever comes first.
 
     Raises:
         ConfigError: it cannot be imported; the message calls it a `what`.
     """
     module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
-    if str(Path.cwd()) not in _folders[:2]:
-        _search_first(Path.cwd())
+    _search(Path.cwd())
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
