@@ -26,16 +26,7 @@ from gumshoe.records import (
     Usage,
     WorkspaceSpec,
 )
-from support.record_strategies import (
-    ALL_RECORDS,
-    TEXT,
-    messages,
-    steps,
-    strategy_of,
-    tasks,
-    trajectories,
-    usages,
-)
+from support.record_strategies import ALL_RECORDS, TEXT, strategy_of
 
 
 @pytest.mark.parametrize("record", ALL_RECORDS)
@@ -73,7 +64,7 @@ def test_a_score_is_a_number_or_none(value: float):
         Score(name="recall", value=value)
 
 
-@given(first=usages(), second=usages())
+@given(first=strategy_of(Usage), second=strategy_of(Usage))
 def test_usages_add_up(first: Usage, second: Usage):
     total = first + second
     assert total.prompt_tokens == first.prompt_tokens + second.prompt_tokens
@@ -87,7 +78,7 @@ def test_an_unknown_cost_does_not_hide_a_known_one():
     assert (Usage() + Usage()).cost_usd is None
 
 
-@given(task=tasks(), tags=st.dictionaries(TEXT, TEXT, max_size=2))
+@given(task=strategy_of(Task), tags=st.dictionaries(TEXT, TEXT, max_size=2))
 def test_the_hash_of_a_task_is_that_of_its_content_without_the_tags(task: Task, tags: dict[str, str]):
     assert task.model_copy(update={"tags": tags}).hash == task.hash
     assert task.model_copy(update={"problem_statement": task.problem_statement + "!"}).hash != task.hash
@@ -116,14 +107,14 @@ def test_which_outcomes_count_as_passed(outcome: Any, passed: bool):
 @settings(max_examples=20)
 @given(data=st.data())
 def test_resolved_is_unknown_until_it_was_scored(data: st.DataObject):
-    trajectory = data.draw(trajectories()).model_copy(update={"scores": ()})
+    trajectory = data.draw(strategy_of(Trajectory)).model_copy(update={"scores": ()})
     assert trajectory.resolved is None
     for value, resolved in ((1.0, True), (0.0, False), (None, None)):
         scored = trajectory.model_copy(update={"scores": (Score(name="resolved", value=value),)})
         assert scored.resolved is resolved
 
 
-@given(message=messages())
+@given(message=strategy_of(Message))
 def test_a_message_in_the_form_of_the_chat_api(message: Message):
     as_text = message.as_openai()
     as_objects = message.as_openai(arguments_as_text=False)
@@ -149,7 +140,7 @@ def test_a_schema_in_the_form_of_the_chat_api():
     }
 
 
-@given(step=steps())
+@given(step=strategy_of(Step))
 def test_a_step_has_the_calls_of_its_completion_and_becomes_the_assistants_message(step: Step):
     completion = step.completion
     assert step.tool_calls == completion.tool_calls

@@ -21,9 +21,10 @@ from gumshoe.records import (
     ToolCall,
     ToolSchema,
     Trajectory,
+    Usage,
 )
 from support.collect.small_trajectories import trajectory
-from support.record_strategies import COUNT, JSON_OBJECTS, SECONDS, TEXT, observations, usages
+from support.record_strategies import COUNT, JSON_OBJECTS, SECONDS, TEXT, strategy_of
 
 __all__ = ["foreign", "own"]
 
@@ -43,7 +44,7 @@ def completions(draw: st.DrawFn) -> Completion:
         reasoning=draw(st.none() | TEXT),
         tool_calls=calls,
         finish_reason=draw(st.sampled_from(["stop", "length", "tool_calls"])),
-        usage=draw(usages()),
+        usage=draw(strategy_of(Usage)),
         model=draw(TEXT),
         token_ids=None if tokens is None else tuple(token for token, _ in tokens),
         logprobs=None if tokens is None else tuple(logprob for _, logprob in tokens),
@@ -57,7 +58,7 @@ def own(draw: st.DrawFn) -> Trajectory:
     steps: list[Step] = []
     for index in range(draw(st.integers(0, 3))):
         completion = draw(completions())
-        seen = tuple(draw(observations()) for _ in completion.tool_calls)
+        seen = tuple(draw(strategy_of(Observation)) for _ in completion.tool_calls)
         steps.append(
             Step(
                 index=index,
@@ -90,7 +91,7 @@ def own(draw: st.DrawFn) -> Trajectory:
         errors=tuple(draw(st.lists(TEXT, max_size=2))),
         tampering=tuple(draw(st.lists(TEXT, max_size=2))),
         branch=draw(st.none() | st.builds(BranchPoint, parent=TEXT, step=st.integers(0, 5))),
-        usage=draw(usages()),
+        usage=draw(strategy_of(Usage)),
         provenance=Provenance(
             gumshoe=draw(TEXT),
             python="3",
