@@ -13,17 +13,16 @@ import pexpect
 import pytest
 
 from gumshoe.tools.toolbox import tool_names
+from support.folder_tasks import write_files
+from support.small_projects import ADDING
 
-BUGGY = "def add(a, b):\n    return a - b\n"
-TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 ARROW_UP, TAB, CONTROL_C, CONTROL_D, CONTROL_U = "\x1b[A", "\t", "\x03", "\x04", "\x15"
 ENVIRONMENT = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "COLUMNS": "120"}
 
 
 @pytest.fixture
 def argv(tmp_path: Path) -> list[str]:
-    (tmp_path / "calc.py").write_text(BUGGY)
-    (tmp_path / "test_calc.py").write_text(TEST)
+    write_files(tmp_path, ADDING)
     return [sys.executable, "-m", "gumshoe", "play", f"local:{tmp_path}", "--sandbox", "local", "--unsafe"]
 
 

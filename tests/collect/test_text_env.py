@@ -18,15 +18,14 @@ from gumshoe.records import Limits, StopReason, Task
 from gumshoe.text import escape
 from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
+from support.small_projects import ADDING
 
 TOOLS = ["view", "eval", "rewrite", "submit"]
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    test = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
-    files = {"calc.py": "def add(a, b):\n    return a - b\n", "test_calc.py": test}
-    return folder_task(tmp_path / "repo", files, problem_statement="add(2, 3) is -1.", limits=Limits(steps=6))
+    return folder_task(tmp_path / "repo", ADDING, problem_statement="add(2, 3) is -1.", limits=Limits(steps=6))
 
 
 @pytest.fixture

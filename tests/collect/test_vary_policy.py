@@ -13,36 +13,15 @@ from gumshoe.collect.policies.seeker import ScriptedSeeker
 from gumshoe.errors import PolicyError
 from gumshoe.records import StopReason, ToolSchema, Trajectory
 from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
+from support.small_projects import BULK_PRICES
 
 TOOLS = ("eval", "suspects", "vary", "report")
 WITH_DEBUGGER = ("eval", "suspects", "vary", "pdb", "report")
-SHOP = """\
-def is_large(count):
-    return count >= 10
-
-
-def price(count):
-    cost = count * 3
-    if is_large(count):
-        cost = cost - 5
-    return cost
-"""
-TESTS = """\
-from shop import price
-
-def test_small():
-    assert price(2) == 6
-
-def test_ten_is_small():
-    assert price(10) == 30
-
-def test_large():
-    assert price(11) == 28
-"""
+SHOP = BULK_PRICES["shop.py"]
 
 
 def play(folder: Path, shop: str, *, tools: tuple[str, ...] = TOOLS) -> Trajectory:
-    task = shop_task(folder, shop, TESTS, "test_shop.py::test_ten_is_small fails")
+    task = shop_task(folder, shop, BULK_PRICES["test_shop.py"], "test_shop.py::test_ten_is_small fails")
     return play_seeker(task, VaryConfig(), tools)
 
 

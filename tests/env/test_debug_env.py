@@ -20,18 +20,16 @@ from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall
 from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import WARM, make_local_env
+from support.small_projects import ADDING
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ["listdir", "view", "grep", "eval", "rewrite", "report", "submit"]
-BUGGY = "def add(a, b):\n    return a - b\n"
-TEST = "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
 
 
 @pytest.fixture
 def task(tmp_path: Path) -> Task:
-    files = {"calc.py": BUGGY, "test_calc.py": TEST}
-    return folder_task(tmp_path / "repo", files, problem_statement="add(2, 3) is -1.", readonly=("test_*.py",))
+    return folder_task(tmp_path / "repo", ADDING, problem_statement="add(2, 3) is -1.", readonly=("test_*.py",))
 
 
 @pytest.fixture
@@ -106,8 +104,8 @@ def test_every_reset_starts_from_the_bug_again(env: DebugEnv, task: Task) -> Non
     env.step(FIX)
     env.reset(seed=0)
     assert env.patch() == ""
-    assert env.workspace.read_text("calc.py") == BUGGY
-    assert Path(str(task.workspace.path), "calc.py").read_text() == BUGGY
+    assert env.workspace.read_text("calc.py") == ADDING["calc.py"]
+    assert Path(str(task.workspace.path), "calc.py").read_text() == ADDING["calc.py"]
 
 
 def test_a_report_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:

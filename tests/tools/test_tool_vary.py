@@ -14,41 +14,13 @@ from gumshoe.tools.evidence.checks import check_probes
 from gumshoe.tools.runs.forked_runs import KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.whatif import MOST_CHANGES
+from support.folder_tasks import write_files
+from support.small_projects import BULK_PRICES
 from support.tools.tool_bench import Bench, fact
 
 Open = Callable[..., Bench]
 TOOLS = ("eval", "suspects", "vary", "rewrite")
-
-SHOP = """\
-def is_large(count):
-    return count >= 10
-
-
-def price(count):
-    cost = count * 3
-    if is_large(count):
-        cost = cost - 5
-    return cost
-
-
-def unused(count):
-    return count + 1
-"""
-TESTS = """\
-from shop import price
-
-
-def test_small():
-    assert price(2) == 6
-
-
-def test_ten_is_small():
-    assert price(10) == 30
-
-
-def test_large():
-    assert price(11) == 28
-"""
+SHOP = BULK_PRICES["shop.py"]
 TEN = "test_shop.py::test_ten_is_small"
 REPAIR = f"shop.py:2 replace return count > 10: 1 test now passes: {TEN}"
 
@@ -56,9 +28,7 @@ REPAIR = f"shop.py:2 replace return count > 10: 1 test now passes: {TEN}"
 @pytest.fixture
 def shop(project: Path) -> Path:
     (project / "test_cart.py").unlink()
-    (project / "shop.py").write_text(SHOP)
-    (project / "test_shop.py").write_text(TESTS)
-    return project
+    return write_files(project, BULK_PRICES)
 
 
 def after_eval(open_bench: Open, *arguments: Any) -> Bench:
@@ -126,7 +96,8 @@ def test_no_more_changes_are_tried_than_said(open_bench: Open, shop: Path) -> No
 
 
 def test_a_batch_ends_when_its_time_is_up(open_bench: Open, shop: Path) -> None:
-    (shop / "test_shop.py").write_text(f"import time\n{TESTS}".replace("price(10)", "time.sleep(2) or price(10)"))
+    slow = BULK_PRICES["test_shop.py"].replace("price(10)", "time.sleep(2) or price(10)")
+    (shop / "test_shop.py").write_text(f"import time\n{slow}")
     bench = open_bench(tools=TOOLS)
     outcomes = {outcome.id: outcome for outcome in bench.workspace.run_tests().outcomes}
     changes = [LineChange(path="shop.py", line=6, do=f"cost = {number}") for number in range(16)]
