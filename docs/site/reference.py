@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from gumshoe.cli import COMMANDS, make_parser
-from gumshoe.commands.config import CONFIGS, as_markdown, config_keys, config_model
+from gumshoe.commands.config import CONFIGS, Key, config_keys, config_model
 
 WIDTH = "100"
 
@@ -26,5 +26,13 @@ def _commands() -> str:
 
 
 def _configs() -> str:
-    tables = ((name, as_markdown(config_keys(config_model(name)))) for name in CONFIGS)
-    return "\n".join(f"## {name}\n\n{table}\n" for name, table in tables)
+    return "\n".join(f"## {name}\n\n{_table(config_keys(config_model(name)))}\n" for name in CONFIGS)
+
+
+def _table(keys: list[Key]) -> str:
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for key in keys:
+        meaning = f"{key.description} (`{key.when}`)" if key.when else key.description
+        cells = (f"`{key.name}`", key.type, f"`{key.default}`" if key.default else "", meaning)
+        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(rows)

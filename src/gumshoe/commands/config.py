@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["CONFIGS", "Key", "as_markdown", "config_keys", "config_model", "configure_config", "run_config"]
+__all__ = ["CONFIGS", "Key", "config_keys", "config_model", "configure_config", "run_config"]
 
 CONFIGS: Mapping[str, str] = {
     "collect": "gumshoe.collect.config:CollectConfig",
@@ -29,7 +29,6 @@ EXAMPLES = """\
 examples:
   gumshoe config collect                  every key, with its type, default and meaning
   gumshoe config collect sandbox          only keys that begin with `sandbox`
-  gumshoe config train --markdown         the same as a Markdown table
   gumshoe config eval --schema            JSON Schema, for editors that complete YAML
 
 grpo and dpo are the configs of `gumshoe train --method grpo` and `--method dpo`. Set a key in a YAML file, or with
@@ -55,9 +54,7 @@ def configure_config(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLES
     parser.add_argument("config", choices=list(CONFIGS), help="command whose config is shown")
     parser.add_argument("key", nargs="?", default="", help="show only keys that begin with this")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--markdown", action="store_true", help="print a Markdown table")
-    form.add_argument("--schema", action="store_true", help="print the JSON Schema")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema")
 
 
 def run_config(arguments: argparse.Namespace) -> int:
@@ -69,7 +66,7 @@ def run_config(arguments: argparse.Namespace) -> int:
     keys = [key for key in config_keys(model) if key.name.startswith(arguments.key)]
     if not keys:
         raise ConfigError(f"no key of this config begins with {arguments.key!r}: see gumshoe config {arguments.config}")
-    print(as_markdown(keys) if arguments.markdown else _as_text(keys))
+    print(_as_text(keys))
     return 0
 
 
@@ -83,16 +80,6 @@ def config_keys(model: type[BaseModel]) -> list[Key]:
     """Every key of a config, in the order of its fields. Items of a list are written `arms[]`."""
     schema = model.model_json_schema()
     return list(_keys(schema, schema.get("$defs", {}), "", "", {}))
-
-
-def as_markdown(keys: list[Key]) -> str:
-    """The keys as a Markdown table."""
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    for key in keys:
-        meaning = f"{key.description} (`{key.when}`)" if key.when else key.description
-        cells = (f"`{key.name}`", key.type, f"`{key.default}`" if key.default else "", meaning)
-        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(rows)
 
 
 def _as_text(keys: list[Key]) -> str:
