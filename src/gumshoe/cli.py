@@ -8,9 +8,7 @@ The commands are in modules by subject, in `commands` of their folder. For the c
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -76,12 +74,7 @@ EXTRAS = {
     "uvicorn": "view",
 }
 
-MISTAKEN_PATHS = frozenset(
-    {
-        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
-        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL),
-    }
-)
+MISTAKEN_PATHS = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
 """What is wrong with a path that the user can replace by another one."""
 
 EXAMPLES = """\
@@ -127,17 +120,11 @@ def _main(arguments: list[str]) -> int:
     except OSError as error:  # A full disk, a folder that may not be written: no traceback explains it.
         if error.errno is None:
             raise
-        message, code = _path_error(error)
+        place = error.filename2 or error.filename
+        is_mistake = place is not None and isinstance(error, MISTAKEN_PATHS)
+        message = f"{place}: {error.strerror}: give another path" if is_mistake else str(error)
         print(f"gumshoe {name}: {' '.join(message.split())}", file=sys.stderr)
-        return code
-
-
-def _path_error(error: OSError) -> tuple[str, int]:
-    """The message of an error of the file system, and the exit code."""
-    place: str | bytes | None = error.filename2 or error.filename
-    if place is None or error.errno not in MISTAKEN_PATHS:
-        return str(error), 1
-    return f"{os.fsdecode(place)}: {error.strerror}: give another path", 2
+        return 2 if is_mistake else 1
 
 
 def _run(arguments: Sequence[str], name: str | None) -> int:

@@ -9,21 +9,18 @@ or with all that are known there.
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
-from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, HttpUrl, TypeAdapter, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.storage import read_bounded
 
 __all__ = [
     "RUN_CONFIG",
@@ -48,8 +45,6 @@ NEAR = 0.6
 
 BUNDLED = Path(__file__).parent / "configs"
 """The configs that are part of the package."""
-
-MAX_YAML_BYTES = 1 << 20
 
 RUN_CONFIG = "config.yaml"
 """The file in a run folder that holds the config of the run."""
@@ -107,7 +102,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise ConfigError(f"no config file {path}: give the path of a YAML file, or a bundled one like collect/demo")
     try:
-        data = parse_yaml(read_bounded(path, MAX_YAML_BYTES, error=ConfigError).decode())
+        data = parse_yaml(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if data is None:
@@ -123,7 +120,7 @@ def parse_yaml(text: str) -> Any:
         return yaml.load(text, _Loader)
     except _DuplicateKey:
         raise
-    except (yaml.YAMLError, ValueError, OverflowError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ValueError(" ".join(str(error).split())) from None
 
 
@@ -294,31 +291,20 @@ def earlier_config(folder: Path, model: type[BaseModel], command: str) -> dict[s
     return earlier
 
 
+_HTTP_URL = TypeAdapter(HttpUrl)
+
+
 def web_address(text: str) -> str:
-    """The address, as it is. Raises argparse.ArgumentTypeError, in one line, if no request can be sent to it."""
-    mistake = _mistake(text)
-    if mistake is not None:
-        raise argparse.ArgumentTypeError(f"{text!r} {mistake}")
-    return text
-
-
-def _mistake(text: str) -> str | None:
-    if not text.lower().startswith(("http://", "https://")):
-        return "is not the address of a server: begin it with http:// or https://"
+    """The address of an HTTP server, as it is written. Raises ValueError if no request can be sent to it."""
     try:
-        parts = urlsplit(text)
-        named = bool(parts.hostname) and parts.port != 0 and text.isprintable() and " " not in text
-    except ValueError:  # The port is not a number, or the brackets of an IPv6 address do not match.
-        named = False
-    return None if named else "is not the address of a server: write it like http://127.0.0.1:8000/v1"
-
-
-def _checked(text: str) -> str:
-    mistake = _mistake(text)
-    if mistake is not None:
-        raise PydanticCustomError("web_address", "this {mistake}", {"mistake": mistake})
+        _HTTP_URL.validate_python(text)
+    except ValidationError:
+        hint = "write it like http://127.0.0.1:8000/v1"
+        raise PydanticCustomError(
+            "web_address", "this is not the address of a server: {hint}", {"hint": hint}
+        ) from None
     return text
 
 
-WebAddress = Annotated[str, AfterValidator(_checked)]
+WebAddress = Annotated[str, AfterValidator(web_address)]
 """The address of an HTTP server, checked before anything is sent there."""

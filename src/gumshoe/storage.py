@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, Any, TypeVar
 
-import jsonlines
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.errors import ConfigError, DatasetError, GumshoeError
@@ -50,15 +49,11 @@ __all__ = [
 ]
 
 
-MAX_JSON_BYTES = 256 << 20
-"""The largest file that is read in one piece, in bytes."""
-
 _MODEL_PARTS = {
     "config.json": ("config.json",),
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     "weights": ("*.safetensors", "*.bin"),
 }
-_MODEL_OBJECTS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
@@ -202,10 +197,11 @@ def read_records(
 
 
 def read_json(path: Path, *, error: type[GumshoeError] = DatasetError) -> Any:
-    """The value in a JSON file. Raises `error` when it is missing, unreadable, over 256 MiB, or not JSON."""
-    data = read_bounded(path, MAX_JSON_BYTES, error=error)
+    """The value in a JSON file. Raises `error` when it is missing, unreadable, or not JSON."""
     try:
-        return parse_json(data)
+        return parse_json(path.read_bytes())
+    except OSError as why:
+        raise error(f"{path} cannot be read: {why.strerror}") from None
     except ValueError as why:
         raise error(f"{path} is not JSON: {why}") from None
 
@@ -246,46 +242,26 @@ def describe(error: ValidationError) -> str:
 
 
 def check_model_files(folder: Path, *, error: type[GumshoeError]) -> None:
-    """Raises `error` unless `folder` holds a model's config, tokenizer and weights, and its JSON files hold objects."""
+    """Raises `error` unless `folder` holds a model's config, tokenizer and weights."""
     for what, patterns in _MODEL_PARTS.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             raise error(f"{folder} is not a model folder: it holds no {what}")
-    for name in _MODEL_OBJECTS:
-        _refuse_damaged(folder / name, error=error)
-
-
-def _refuse_damaged(file: Path, *, error: type[GumshoeError]) -> None:
-    """Raises `error` if there is such a file and it holds anything but a JSON object."""
-    if not file.exists():
-        return
-    try:
-        value = parse_json(read_bounded(file, MAX_JSON_BYTES, error=error))
-    except ValueError as why:
-        raise error(f"{file} cannot be read: it is not JSON: {why}") from None
-    if not isinstance(value, dict):
-        raise error(f"{file} cannot be read: it does not hold a JSON object")
 
 
 def _read_lines(
-    path: Path, parse: Callable[[str], ValueT], error: type[GumshoeError], finished: bool
+    path: Path, parse: Callable[[bytes], ValueT], error: type[GumshoeError], finished: bool
 ) -> Iterator[tuple[int, ValueT]]:
-    at = 0
-
-    def lines(file: IO[bytes]) -> Iterator[bytes]:
-        nonlocal at
-        for at, line in enumerate(file, start=1):  # noqa: B007 - read when the reader asks for the number
-            if line.endswith(b"\n") or not finished:
-                yield line
-
+    """What `parse` makes of each line that is not empty, with the line's number."""
+    number = 0
     try:
         with path.open("rb") as file:
-            reader: Any = cast(Any, jsonlines.Reader)(lines(file), loads=parse)  # the library types only `Any` values
-            for value in reader.iter(skip_empty=True, allow_none=True):
-                yield at, value
-    except jsonlines.InvalidLineError as invalid:
-        cause = invalid.__cause__
-        why = describe(cause) if isinstance(cause, ValidationError) else f"not JSON: {cause}"
-        raise error(f"{path} line {invalid.lineno}: {why}") from None
+            for number, line in enumerate(file, start=1):
+                if line.strip() and (line.endswith(b"\n") or not finished):
+                    yield number, parse(line)
+    except ValidationError as why:
+        raise error(f"{path} line {number}: {describe(why)}") from None
+    except ValueError as why:
+        raise error(f"{path} line {number}: not JSON: {why}") from None
     except OSError as why:
         raise error(f"{path} cannot be read: {why.strerror}") from None
 
