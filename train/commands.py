@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from statistics import median_high
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -70,17 +70,20 @@ def run_train(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--resume: {resume} is not a checkpoint: see {config.out}/checkpoints")
     if not arguments.verbose:
         quieten()
+    from gumshoe.train.run import render_facts
+
     result = _train(config, resume)
     if os.environ.get("RANK", "0") != "0":  # One of several processes, of which the first one prints.
         return 0
-    if result.outcome is None:
+    if result.facts is None:
         print(f"{result.model} has already been trained: choose another out, or delete {config.out}")
-    else:
-        print("\n".join(result.summary))
+        return 0
+    for name, value in [*render_facts(result.facts), ("model", result.model), ("log", result.log)]:
+        print(f"{name}: {value}")
     return 0
 
 
-def _train(config: AnyConfig, resume: Path | None) -> TrainResult[Any]:
+def _train(config: AnyConfig, resume: Path | None) -> TrainResult:
     """Imports just the method that is asked for, which takes seconds."""
     match config:
         case TrainConfig():

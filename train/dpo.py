@@ -22,7 +22,7 @@ from gumshoe.train.rows.render import UNTRAINED, Rendered, Renderer
 from gumshoe.train.rows.samples import Sampling, samples
 from gumshoe.train.run import (
     RENDERED_AS_TRAINED,
-    Outcome,
+    Facts,
     Picture,
     TrainingFolder,
     TrainResult,
@@ -36,7 +36,6 @@ from gumshoe.train.run import (
 )
 
 __all__ = [
-    "DpoOutcome",
     "Pairs",
     "PreferencePair",
     "fitting_pairs",
@@ -145,25 +144,7 @@ _LOSSES = Picture(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class DpoOutcome(Outcome):
-    """The outcome of a run. Anything that was not measured is None.
-
-    `accuracy` is the share of pairs whose better decision has gained more than the worse one, `margin` by how much, in
-    nats times beta; both are from the last logged steps.
-    """
-
-    pairs: int
-    skipped: int
-    tokens: int
-    trained_tokens: int
-    loss: float | None
-    accuracy: float | None
-    margin: float | None
-    eval_accuracy: float | None
-
-
-def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[DpoOutcome]:
+def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
@@ -187,14 +168,14 @@ def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult[D
         eval_pairs = prepare_pairs(held_out, renderer, config.max_length, config.too_long)
     with torch_threads(config.threads):
         trainer = _trainer(config, arguments, renderer, pairs, eval_pairs)
-        outcome = _outcome(trainer, pairs, fit(trainer, folder, resume))
+        facts = {**_count(pairs), **fit(trainer, folder, resume), **_measure(trainer)}
         tokenizer = renderer.tokenizer
         chosen = [{**row, "messages": [*row["prompt"], *row["chosen"]]} for row in some_rows(source)]
         tokenizer.chat_template = template_to_serve(tokenizer, renderer.template, chosen)
         has_adapters = config.adapters is not None
-        card = _card(config, outcome)
+        card = _card(config, facts)
         save_model(config, folder, trainer, tokenizer, card, _LOSSES, has_adapters=has_adapters)
-    return TrainResult(folder.model, folder.log, outcome, _summary(folder, outcome))
+    return TrainResult(folder.model, folder.log, facts)
 
 
 def load_pairs(config: DpoConfig, split: str) -> Dataset:
@@ -239,50 +220,32 @@ def _arguments(config: DpoConfig) -> DPOConfig:
     )
 
 
-def _outcome(trainer: DPOTrainer, pairs: Pairs, seconds: float) -> DpoOutcome:
-    model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    return DpoOutcome(
-        pairs=len(pairs.rows),
-        skipped=pairs.skipped,
-        tokens=pairs.tokens,
-        trained_tokens=pairs.trained_tokens,
-        parameters=model.num_parameters(),
-        steps=trainer.state.global_step,
-        loss=last_logged(trainer, "loss"),
-        accuracy=last_logged(trainer, "rewards/accuracies"),
-        margin=last_logged(trainer, "rewards/margins"),
-        eval_accuracy=last_logged(trainer, "eval_rewards/accuracies"),
-        seconds=seconds,
-    )
+def _count(pairs: Pairs) -> Facts:
+    return {
+        "pairs": len(pairs.rows),
+        "pairs left out, too long": pairs.skipped,
+        "tokens": pairs.tokens,
+        "tokens compared": pairs.trained_tokens,
+    }
 
 
-def _summary(folder: TrainingFolder, outcome: DpoOutcome) -> list[str]:
-    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
-    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
-    lines = [
-        f"{outcome.pairs} pairs{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens compared",
-        f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}",
-    ]
-    if outcome.accuracy is not None:
-        lines.append(f"the better decision gained more in {outcome.accuracy:.0%} of the pairs logged last")
-    return [*lines, f"model  {folder.model}", f"losses {folder.log}, {folder.path / 'loss.svg'}"]
+def _measure(trainer: DPOTrainer) -> Facts:
+    """From the last logged steps: the margin is in nats times beta."""
+    return {
+        "loss": last_logged(trainer, "loss"),
+        "pairs whose better decision gained more": last_logged(trainer, "rewards/accuracies"),
+        "by how much, on average": last_logged(trainer, "rewards/margins"),
+        "held-out pairs whose better decision gained more": last_logged(trainer, "eval_rewards/accuracies"),
+    }
 
 
-def _card(config: DpoConfig, outcome: DpoOutcome) -> str:
+def _card(config: DpoConfig, facts: Facts) -> str:
     """The text of README.md in the model folder."""
-    skipped = f" {outcome.skipped} over {config.max_length} tokens were left out." if outcome.skipped else ""
-    facts = [
-        ("training loss, last logged", outcome.loss),
-        ("pairs whose better decision gained more, last logged", outcome.accuracy),
-        ("by how much, on average", outcome.margin),
-        ("of held-out pairs, whose better decision gained more", outcome.eval_accuracy),
-    ]
     paragraphs = [
-        f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from {outcome.pairs:,} pairs of "
-        f"decisions that were tried in one place of an episode: split `{config.train_split}` of view "
-        f"`{config.view}` of the dataset `{config.dataset}`. {outcome.trained_tokens:,} of {outcome.tokens:,} "
-        "tokens are compared: what the assistant wrote in the two decisions, never prompts, tools or tool results."
-        f"{skipped}",
+        f"`{config.model}` went on learning with DPO (beta {config.beta:g}) from pairs of decisions that were tried in "
+        f"one place of an episode: split `{config.train_split}` of view `{config.view}` of the dataset "
+        f"`{config.dataset}`. What the assistant wrote in the two decisions is compared, never prompts, tools or tool "
+        "results.",
         RENDERED_AS_TRAINED,
     ]
-    return render_card(config, "dpo", "An info-seeking model, trained on preferences", paragraphs, facts, outcome)
+    return render_card(config, "dpo", "An info-seeking model, trained on preferences", paragraphs, facts)

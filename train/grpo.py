@@ -34,7 +34,7 @@ from gumshoe.train.episodes import Episode, EpisodeSource, GeneratedTurn, Messag
 from gumshoe.train.model import check_tools, load_weights, local_model, starting_tokenizer, training_template
 from gumshoe.train.rows.render import encode_chat
 from gumshoe.train.run import (
-    Outcome,
+    Facts,
     Picture,
     TrainingFolder,
     TrainResult,
@@ -45,24 +45,14 @@ from gumshoe.train.run import (
     trainer_arguments,
 )
 
-__all__ = ["GrpoOutcome", "TokenRollouts", "train_grpo"]
+__all__ = ["TokenRollouts", "train_grpo"]
 
 Tokens = list[int]
 Broken = SandboxError | TaskError
 Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class GrpoOutcome(Outcome):
-    """The outcome of a run: the mean reward of its first and of its last fifth."""
-
-    first: float | None
-    last: float | None
-
-
-def train_grpo(
-    config: GrpoConfig, episodes: EpisodeSource | None = None, *, resume: Path | None = None
-) -> TrainResult[GrpoOutcome]:
+def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None, *, resume: Path | None = None) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
@@ -86,11 +76,11 @@ def train_grpo(
     picture = Picture("reward", "reward of an episode", [("reward", "reward", "-"), *scores])
     with torch_threads(config.threads):
         trainer = _trainer(config, episodes)
-        outcome = _outcome(trainer, fit(trainer, folder, resume))
+        facts = {**fit(trainer, folder, resume), **_measure(trainer)}
         # The tokenizer as it was: TRL may have changed its own.
         tokenizer = starting_tokenizer(config)
-        save_model(config, folder, trainer, tokenizer, _card(config, outcome), picture)
-    return TrainResult(folder.model, folder.log, outcome, _summary(folder, outcome))
+        save_model(config, folder, trainer, tokenizer, _card(config, facts), picture)
+    return TrainResult(folder.model, folder.log, facts)
 
 
 def _trainer(config: GrpoConfig, episodes: EpisodeSource) -> LiveTrainer:
@@ -138,36 +128,23 @@ def _arguments(config: GrpoConfig, weights: list[float]) -> GRPOConfig:
     )
 
 
-def _outcome(trainer: LiveTrainer, seconds: float) -> GrpoOutcome:
+def _measure(trainer: LiveTrainer) -> Facts:
     rewards = [entry["reward"] for entry in trainer.state.log_history if entry.get("reward") is not None]
     part = max(1, len(rewards) // 5)
-    model: Any = trainer.accelerator.unwrap_model(trainer.model)
-    return GrpoOutcome(
-        parameters=model.num_parameters(),
-        steps=trainer.state.global_step,
-        first=sum(rewards[:part]) / part if rewards else None,
-        last=sum(rewards[-part:]) / part if rewards else None,
-        seconds=seconds,
-    )
+    return {
+        "mean reward, first fifth of the steps": sum(rewards[:part]) / part if rewards else None,
+        "mean reward, last fifth": sum(rewards[-part:]) / part if rewards else None,
+    }
 
 
-def _summary(folder: TrainingFolder, outcome: GrpoOutcome) -> list[str]:
-    lines = [f"{outcome.steps} steps in {outcome.seconds:.0f} s"]
-    if outcome.first is not None and outcome.last is not None:
-        lines.append(f"mean reward {outcome.first:.3f} in the first fifth of them, {outcome.last:.3f} in the last")
-    return [*lines, f"model   {folder.model}", f"rewards {folder.log}, {folder.path / 'reward.svg'}"]
-
-
-def _card(config: GrpoConfig, outcome: GrpoOutcome) -> str:
+def _card(config: GrpoConfig, facts: Facts) -> str:
     """The text of README.md in the model folder."""
     weights = ", ".join(f"{weight:g} x {name}" for name, weight in config.episodes.weights.items())
-    facts = [("mean reward, first fifth of the steps", outcome.first), ("mean reward, last fifth", outcome.last)]
     paragraphs = [
         f"`{config.model}` went on learning with GRPO from episodes in live sandboxes, in groups of {config.group} "
         f"on one task. An episode is worth {weights}."
     ]
-    title = "An info-seeking model, trained on its own episodes"
-    return render_card(config, "grpo", title, paragraphs, facts, outcome)
+    return render_card(config, "grpo", "An info-seeking model, trained on its own episodes", paragraphs, facts)
 
 
 @dataclass

@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 import yaml
@@ -37,7 +37,7 @@ from gumshoe.train.model import in_bf16, local_model, merge_adapters, on_acceler
 
 __all__ = [
     "RENDERED_AS_TRAINED",
-    "Outcome",
+    "Facts",
     "Picture",
     "TrainResult",
     "TrainingFolder",
@@ -46,6 +46,7 @@ __all__ = [
     "last_logged",
     "lora_arguments",
     "render_card",
+    "render_facts",
     "rows_arguments",
     "save_model",
     "torch_threads",
@@ -61,29 +62,17 @@ _FREE = {"threads", "log_every", "keep", "report_to", "device"}
 """Fields that may change between a run and its continuation: they do not change what is learned."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """The outcome of a run. Anything that was not measured is None; each method adds measures of its own."""
-
-    parameters: int
-    steps: int
-    seconds: float
-
-
-OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+Facts = Mapping[str, int | float | None]
+"""What there is to tell of a run, in the order in which it is told. What was not measured is None."""
 
 
 @dataclass(frozen=True)
-class TrainResult(Generic[OutcomeT]):
-    """Where the model is and the outcome of the run; `outcome` is None if an earlier start had finished it.
-
-    `summary` is the outcome in a few lines of text.
-    """
+class TrainResult:
+    """Where the model is, and what there is to tell of the run; None if an earlier start had finished it."""
 
     model: Path
     log: Path
-    outcome: OutcomeT | None
-    summary: Sequence[str] = ()
+    facts: Facts | None
 
 
 class TrainingFolder:
@@ -251,14 +240,16 @@ class Picture(NamedTuple):
     curves: Sequence[tuple[str, str, str]]
 
 
-def fit(trainer: Any, folder: TrainingFolder, resume: Path | None) -> float:
-    """Trains from a checkpoint (`resume`, else the newest, if any) to the end; returns how many seconds that took."""
+def fit(trainer: Any, folder: TrainingFolder, resume: Path | None) -> Facts:
+    """Trains from a checkpoint (`resume`, else the newest, if any) to the end, and returns what there is to tell."""
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(LossLog(folder.log))
     began = time.monotonic()
     checkpoint = resume or folder.newest_checkpoint()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    return time.monotonic() - began
+    model: Any = trainer.accelerator.unwrap_model(trainer.model)
+    seconds = round(time.monotonic() - began)
+    return {"parameters": model.num_parameters(), "steps": trainer.state.global_step, "seconds": seconds}
 
 
 def last_logged(trainer: Any, name: str) -> float | None:
@@ -322,14 +313,13 @@ def _end_turns(model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
         model.generation_config.pad_token_id = tokenizer.pad_token_id
 
 
-def render_card(
-    config: TrainerConfig,
-    method: str,
-    title: str,
-    paragraphs: Iterable[str],
-    facts: Iterable[tuple[str, int | float | None]],
-    outcome: Outcome,
-) -> str:
+def render_facts(facts: Facts) -> list[tuple[str, str]]:
+    """The facts that were measured, as text: (name, value)."""
+    known = [(name, value) for name, value in facts.items() if value is not None]
+    return [(name, f"{value:,}" if isinstance(value, int) else f"{value:.4f}") for name, value in known]
+
+
+def render_card(config: TrainerConfig, method: str, title: str, paragraphs: Iterable[str], facts: Facts) -> str:
     """The model card, with its YAML header: what the model was made from and how, so that anyone can repeat it."""
     header = {
         "library_name": "transformers",
@@ -337,13 +327,7 @@ def render_card(
         "tags": ["gumshoe", "seeker", method, "trl"],
         "base_model": config.model,
     }
-    rows = [
-        ("config hash", f"`{config_hash(config)}`"),
-        ("parameters", f"{outcome.parameters:,}"),
-        ("optimizer steps", f"{outcome.steps:,}"),
-        *((name, _figure(value)) for name, value in facts),
-        ("seconds", f"{outcome.seconds:.0f}"),
-    ]
+    rows = [("config hash", f"`{config_hash(config)}`"), *render_facts(facts)]
     return "\n".join(
         [
             f"---\n{yaml.safe_dump(header, sort_keys=False)}---\n",
@@ -354,12 +338,6 @@ def render_card(
             f"```yaml\n{dump_config(config)}```\n",
         ]
     )
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "not measured"
-    return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
 def _draw(folder: TrainingFolder, picture: Picture) -> None:

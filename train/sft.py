@@ -28,7 +28,7 @@ from gumshoe.train.rows.render import UNTRAINED, Renderer
 from gumshoe.train.rows.samples import as_conversation
 from gumshoe.train.run import (
     RENDERED_AS_TRAINED,
-    Outcome,
+    Facts,
     Picture,
     TrainingFolder,
     TrainResult,
@@ -42,7 +42,7 @@ from gumshoe.train.run import (
     torch_threads,
 )
 
-__all__ = ["PreparedRows", "SftOutcome", "Trainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
+__all__ = ["PreparedRows", "Trainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
 _LOSSES = Picture(
@@ -57,22 +57,6 @@ _SLICE = 16384
 """Rows of the output layer that are compared at a time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SftOutcome(Outcome):
-    """The outcome of a run. Anything that was not measured is None."""
-
-    rows: int
-    skipped: int
-    masked: int
-    tokens: int
-    trained_tokens: int
-    best_step: int | None
-    loss: float | None
-    eval_loss: float | None
-    eval_accuracy: float | None
-    seeker_score: float | None
-
-
 @dataclass(frozen=True)
 class PreparedRows:
     """Rows as the trainer gets them, and what was found out about them."""
@@ -82,7 +66,7 @@ class PreparedRows:
     skipped: int
 
 
-def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult[SftOutcome]:
+def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
@@ -117,14 +101,14 @@ def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult
         trainer = _trainer(config, arguments, renderer, rows, eval_rows)
         if config.best == "seeker" and episodes is not None:
             trainer.judge = _judge(config, episodes, renderer, template)
-        outcome = _outcome(trainer, rows, fit(trainer, folder, resume))
+        facts = {**_count(rows), **fit(trainer, folder, resume), **_measure(trainer)}
         renderer.tokenizer.chat_template = template
         has_adapters = config.method != "full"
-        card = _card(config, outcome)
+        card = _card(config, facts)
         save_model(config, folder, trainer, renderer.tokenizer, card, _LOSSES, has_adapters=has_adapters)
         if trainer.is_world_process_zero():
             shutil.rmtree(folder.rows, ignore_errors=True)
-    return TrainResult(folder.model, folder.log, outcome, _summary(config, folder, outcome))
+    return TrainResult(folder.model, folder.log, facts)
 
 
 def prepare_rows(source: Dataset, renderer: Renderer, config: TrainConfig, out: Path) -> PreparedRows:
@@ -302,66 +286,39 @@ def _judge(config: TrainConfig, episodes: EpisodeSource, renderer: Renderer, tem
     return judge
 
 
-def _outcome(trainer: Trainer, rows: PreparedRows, seconds: float) -> SftOutcome:
+def _count(rows: PreparedRows) -> Facts:
     sound = [row for row in rows.report.rows if row.sound]
-    model: Any = trainer.model
-    assert model is not None
+    return {
+        "rows": len(sound),
+        "rows left out, too long": rows.skipped,
+        "turns masked out, mistakes": sum(row.masked for row in sound),
+        "tokens": sum(row.tokens for row in sound),
+        "tokens trained": sum(row.trained for row in sound),
+    }
+
+
+def _measure(trainer: Trainer) -> Facts:
     best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
     # What was measured on held-out rows with the weights that are kept; empty if nothing was.
     entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]
     measured = next((entry for entry in entries if entry["step"] == best_step), entries[-1] if entries else {})
-    return SftOutcome(
-        rows=len(sound),
-        skipped=rows.skipped,
-        masked=sum(row.masked for row in sound),
-        tokens=sum(row.tokens for row in sound),
-        trained_tokens=sum(row.trained for row in sound),
-        parameters=model.num_parameters(),
-        steps=trainer.state.global_step,
-        best_step=best_step,
-        loss=last_logged(trainer, "loss"),
-        eval_loss=measured.get("eval_loss"),
-        eval_accuracy=measured.get("eval_mean_token_accuracy"),
-        seeker_score=measured.get("eval_seeker_score"),
-        seconds=seconds,
-    )
+    return {
+        "loss": last_logged(trainer, "loss"),
+        "step kept, the best": best_step,
+        "held-out loss": measured.get("eval_loss"),
+        "held-out token accuracy": measured.get("eval_mean_token_accuracy"),
+        "mean reward of live episodes": measured.get("eval_seeker_score"),
+    }
 
 
-def _summary(config: TrainConfig, folder: TrainingFolder, outcome: SftOutcome) -> list[str]:
-    skipped = f", {outcome.skipped} too long and left out" if outcome.skipped else ""
-    loss = "" if outcome.loss is None else f", loss {outcome.loss:.3f}"
-    held_out = "" if outcome.eval_loss is None else f" ({outcome.eval_loss:.3f} on {config.eval_split})"
-    best = [] if outcome.best_step is None else [f"kept step {outcome.best_step}, the best by {config.best}"]
-    return [
-        f"{outcome.rows} rows{skipped}, {outcome.trained_tokens:,} of {outcome.tokens:,} tokens trained",
-        f"{outcome.steps} steps in {outcome.seconds:.0f} s{loss}{held_out}",
-        *best,
-        f"model  {folder.model}",
-        f"losses {folder.log}, {folder.path / 'loss.svg'}",
-    ]
-
-
-def _card(config: TrainConfig, outcome: SftOutcome) -> str:
+def _card(config: TrainConfig, facts: Facts) -> str:
     """The text of README.md in the model folder."""
-    skipped = f" {outcome.skipped} rows over {config.max_length} tokens were left out." if outcome.skipped else ""
-    masked = f" {outcome.masked} turns that were mistakes were read and not trained." if outcome.masked else ""
-    facts: list[tuple[str, int | float | None]] = [("training loss, last logged", outcome.loss)]
-    if config.eval_split is None:
-        facts.append(("loss on held-out rows", None))
-    else:
-        facts.append((f"loss on split {config.eval_split}", outcome.eval_loss))
-        facts.append((f"token accuracy on split {config.eval_split}", outcome.eval_accuracy))
-        if config.best != "last":
-            facts.append((f"step kept, by {config.best}", outcome.best_step))
-        if config.episodes is not None:
-            facts.append(("mean reward of live episodes", outcome.seeker_score))
     paragraphs = [
         "It looks for the cause of failing tests with tools: it runs the tests, reads code, stops the program and "
         "looks at values, and reports what it found.",
         f"Fine-tuned from `{config.model}` on split `{config.train_split}` of view `{config.view}` of the dataset "
-        f"`{config.dataset}`: {outcome.rows:,} conversations, {outcome.tokens:,} tokens, of which "
-        f"{outcome.trained_tokens:,} train (what the assistant wrote; never prompts, tools or tool results)."
-        f"{skipped}{masked}",
+        f"`{config.dataset}`. What the assistant wrote trains, but no prompts, tools or tool results, and no turns "
+        "that were mistakes.",
         RENDERED_AS_TRAINED,
     ]
-    return render_card(config, "sft", "An info-seeking model", paragraphs, facts, outcome)
+    return render_card(config, "sft", "An info-seeking model", paragraphs, facts)

@@ -12,7 +12,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.model import load_tokenizer, training_template
 from gumshoe.train.rows.render import Renderer
 from gumshoe.train.run import TrainResult
-from gumshoe.train.sft import SftOutcome, train_sft
+from gumshoe.train.sft import train_sft
 from support.shared import make_once
 from support.train.tiny_model import make_config, tiny_model
 from support.train.training_rows import row, write_dataset
@@ -58,7 +58,7 @@ def renderer(start: Path) -> Renderer:
 
 
 @pytest.fixture(scope="session")
-def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult[SftOutcome]]:
+def trained(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainConfig, TrainResult]:
     """A finished run of four steps with a checkpoint every two, for tests that only look at it."""
     config = make_config(dataset, tmp_path_factory.mktemp("runs") / "run", eval_split="test", save_every=2, keep=2)
     return config, train_sft(config)

@@ -73,20 +73,20 @@ def test_the_better_decision_gains_and_a_stopped_run_goes_on(pairs: Path, tmp_pa
 
     made = config(pairs, tmp_path / "run", save_every=2, keep=2, beta=1.0)
     result = train_dpo(made)
-    assert result.outcome is not None
-    assert (result.outcome.pairs, result.outcome.steps, result.outcome.accuracy) == (4, 4, 1.0)
+    facts = result.facts or {}
+    assert (facts["pairs"], facts["steps"], facts["pairs whose better decision gained more"]) == (4, 4, 1.0)
     losses = [entry["loss"] for entry in map(json.loads, result.log.read_text().splitlines()) if "loss" in entry]
     assert losses[0] == pytest.approx(0.6931, abs=1e-3), "nothing is preferred before the first step"
     assert losses[-1] < losses[0]
     card = (result.model / "README.md").read_text()
-    assert "with DPO (beta 1) from 4 pairs" in card
-    assert AutoModelForCausalLM.from_pretrained(str(result.model)).num_parameters() == result.outcome.parameters
-    assert train_dpo(made).outcome is None, "it is done"
+    assert "with DPO (beta 1) from pairs" in card
+    assert "| pairs | 4 |" in card
+    assert AutoModelForCausalLM.from_pretrained(str(result.model)).num_parameters() == facts["parameters"]
+    assert train_dpo(made).facts is None, "it is done"
     result.model.rename(tmp_path / "model")
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "checkpoint-4")
-    again = train_dpo(made).outcome
-    assert again is not None
-    assert (again.steps, again.accuracy) == (4, 1.0)
+    again = train_dpo(made).facts or {}
+    assert (again["steps"], again["pairs whose better decision gained more"]) == (4, 1.0)
     lines = [json.loads(line) for line in result.log.read_text().splitlines()]
     assert [entry["step"] for entry in lines if "loss" in entry] == [1, 2, 3, 4]
 
@@ -108,7 +108,7 @@ def test_the_commands_know_pairs(pairs: Path, tmp_path: Path, capsys: pytest.Cap
     assert main(["preflight", str(file), "-p", "max_length=100"]) == 2
     assert "4 of 4 pairs have more than max_length 100 tokens" in capsys.readouterr().err
     assert main(["train", str(file)]) == 0
-    assert "4 pairs, " in capsys.readouterr().out
+    assert "pairs: 4\n" in capsys.readouterr().out
 
 
 def test_a_bare_script_of_trl_trains_on_the_export(pairs: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     card = (result.model / "README.md").read_text()
     assert "1 x line_f1, 0.5 x format" in card
     assert (tmp_path / "run" / "reward.svg").is_file()
-    assert train_grpo(config(caller, tmp_path / "run"), arena).outcome is None
+    assert train_grpo(config(caller, tmp_path / "run"), arena).facts is None
 
 
 def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: Path, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_command_runs_it(caller: Path, tmp_path: Path, capsys: pytest.Captur
     path.write_text(config(caller, tmp_path / "run", max_steps=1).model_dump_json(exclude={"method"}))
     assert main(["train", str(path), "--method", "grpo"]) == 0
     said = capsys.readouterr().out
-    assert "1 steps in" in said
+    assert "steps: 1\n" in said
     assert "mean reward" in said
     assert main(["train", str(path), "--method", "grpo"]) == 0
     assert "has already been trained" in capsys.readouterr().out

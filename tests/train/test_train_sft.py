@@ -17,13 +17,13 @@ from gumshoe.errors import ConfigError
 from gumshoe.train.config import LiveSection, TrainConfig
 from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
 from gumshoe.train.run import TrainResult
-from gumshoe.train.sft import SftOutcome, indistinguishable_tokens, train_sft
+from gumshoe.train.sft import indistinguishable_tokens, train_sft
 from support.train.counted_arena import FakeRequest
 from support.train.tiny_model import make_config
 from support.train.training_rows import TOOLS, conversation
 
 HERE = f"{__name__}:make_episodes"
-Trained = tuple[TrainConfig, TrainResult[SftOutcome]]
+Trained = tuple[TrainConfig, TrainResult]
 
 
 def losses(log: Path) -> list[float]:
@@ -44,15 +44,14 @@ def test_the_run_folder_holds_everything(trained: Trained) -> None:
     assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3, 4]
     assert [entry["step"] for entry in entries if "eval_loss" in entry] == [3, 4]
     assert losses(result.log)[-1] < losses(result.log)[0]
-    outcome = result.outcome
-    assert outcome is not None
-    assert (outcome.rows, outcome.skipped, outcome.steps) == (6, 0, 4)
-    assert 0 < outcome.trained_tokens < outcome.tokens
+    facts: Any = result.facts
+    assert (facts["rows"], facts["rows left out, too long"], facts["steps"]) == (6, 0, 4)
+    assert 0 < facts["tokens trained"] < facts["tokens"]
     card = (result.model / "README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\n")
     assert config.dataset in card
     assert config_hash(config) in card
-    assert "6 conversations" in card
+    assert "| rows | 6 |" in card
 
 
 def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None:
@@ -76,7 +75,7 @@ def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None
 def test_a_finished_run_is_not_trained_again(trained: Trained) -> None:
     config, result = trained
     before = (result.model / "model.safetensors").stat().st_mtime_ns
-    assert train_sft(config).outcome is None
+    assert train_sft(config).facts is None
     assert (result.model / "model.safetensors").stat().st_mtime_ns == before
 
 
@@ -90,8 +89,8 @@ def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, dataset: Pat
     (stopped / "config.yaml").write_text((stopped / "config.yaml").read_text().replace(config.out, str(stopped)))
     resumed = train_sft(again)
     assert losses(resumed.log) == pytest.approx(losses(result.log), rel=1e-6)
-    assert resumed.outcome is not None
-    assert resumed.outcome.steps == 4
+    assert resumed.facts is not None
+    assert resumed.facts["steps"] == 4
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
@@ -154,8 +153,8 @@ def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) 
     common: dict[str, Any] = {"limit": 3, "max_length": 2048, "max_steps": 1}
     apart = train_sft(make_config(dataset, tmp_path / "apart", batch=3, **common))
     packed = train_sft(make_config(dataset, tmp_path / "packed", batch=1, packing=True, **common))
-    assert packed.outcome is not None
-    assert packed.outcome.rows == 3
+    assert packed.facts is not None
+    assert packed.facts["rows"] == 3
     assert losses(packed.log) == pytest.approx(losses(apart.log), rel=1e-4)
 
 
@@ -253,12 +252,11 @@ def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dat
     )
     result = train_sft(config)
     assert measured(result.log, "eval_seeker_score") == [0.2, 0.7, 0.3, 0.3]
-    outcome = result.outcome
-    assert outcome is not None
-    assert (outcome.best_step, outcome.seeker_score, outcome.steps) == (2, 0.7, 4)
-    assert outcome.eval_accuracy is not None
+    facts: Any = result.facts
+    assert (facts["step kept, the best"], facts["mean reward of live episodes"], facts["steps"]) == (2, 0.7, 4)
+    assert facts["held-out token accuracy"] is not None
     card = (result.model / "README.md").read_text()
-    assert "| step kept, by seeker | 2 |" in card
+    assert "| step kept, the best | 2 |" in card
     assert "| mean reward of live episodes | 0.7000 |" in card
     kept = (Path(config.out) / "checkpoints" / "checkpoint-2" / "model.safetensors").read_bytes()
     assert (result.model / "model.safetensors").read_bytes() == kept
@@ -268,9 +266,9 @@ def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_p
     every = {"eval_split": "test", "eval_every": 1, "save_every": 1}
     result = train_sft(make_config(dataset, tmp_path / "run", max_steps=3, best="eval_loss", **every))
     losses = measured(result.log, "eval_loss")
-    assert result.outcome is not None
-    assert result.outcome.eval_loss == min(losses)
-    assert result.outcome.best_step == 1 + losses.index(min(losses))
+    assert result.facts is not None
+    assert result.facts["held-out loss"] == min(losses)
+    assert result.facts["step kept, the best"] == 1 + losses.index(min(losses))
 
 
 @pytest.mark.parametrize(
