@@ -74,6 +74,8 @@ class _Breakpoint(_Part):
     line: Line
     condition: str | None = None
     temporary: bool = False
+    ignore: Line = 0
+    enabled: bool = True
 
 
 class Announcement(_Part):

@@ -8,7 +8,7 @@ from .stops import END_OF_ITERATION, line_of
 _END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)
 
 
-FACTS = ("number", "path", "line", "condition", "log", "catch", "temporary", "hits", "problem")
+FACTS = ("number", "path", "line", "condition", "log", "catch", "temporary", "enabled", "ignore", "hits", "problem")
 """What the host keeps of a breakpoint."""
 
 
@@ -21,7 +21,8 @@ class Breakpoint:
 
     path, line = "", 0
     condition = log = catch = problem = None
-    temporary, hits = False, 0
+    temporary, enabled = False, True
+    ignore = hits = 0
 
     def __init__(self, number, **facts):
         """The facts are those of `as_data`; what is left out is as above."""
@@ -40,6 +41,8 @@ class Breakpoint:
     def __str__(self):
         notes = ["if " + self.condition] if self.condition else []
         notes += ["temporary"] if self.temporary else []
+        notes += ["ignoring next {}".format(self.ignore)] if self.ignore else []
+        notes += [] if self.enabled else ["disabled"]
         notes += [self.problem] if self.problem else []
         notes = " (" + ", ".join(notes) + ")" if notes else ""
         if self.catch:
@@ -55,7 +58,7 @@ class Breakpoints:
     Attributes:
         by_number: the breakpoints.
         unreported: whether the host has not been told of the latest changes.
-        catches: those that stop at exceptions.
+        catches: those that stop at exceptions and are enabled.
         wanted: {id of a code object: (whether it has one, the code object)}, as far as that has been asked.
         span: counts the tests, and the times between two of them.
     """
@@ -67,7 +70,7 @@ class Breakpoints:
         self.catches = []
         self.wanted = {}
         self.span = 0
-        self._by_path = {}  # {path: {line: [breakpoint]}} of those that can be hit
+        self._by_path = {}  # {path: {line: [breakpoint]}} of those that are enabled
         self._since = {}  # {(path, line): the span in which it got a breakpoint}
 
     def __bool__(self):
@@ -78,9 +81,10 @@ class Breakpoints:
         self.unreported = True
         self.wanted.clear()
         self._by_path = {}
-        self.catches = [each for each in self.by_number.values() if each.catch]
-        for each in self.by_number.values():
-            if each.problem is None and not each.catch:
+        enabled = [each for each in self.by_number.values() if each.enabled and each.problem is None]
+        self.catches = [each for each in enabled if each.catch]
+        for each in enabled:
+            if not each.catch:
                 self._by_path.setdefault(each.path, {}).setdefault(each.line, []).append(each)
         places = [(path, line) for path, lines in self._by_path.items() for line in lines]
         self._since = {place: self._since.get(place, self.span) for place in places}
@@ -179,6 +183,9 @@ class Breakpoints:
         if not met:
             return False, None
         each.hits += 1
+        if each.ignore > 0 and error is None:
+            each.ignore -= 1
+            return False, None
         if each.temporary and error is None:
             del self.by_number[each.number]
             self.changed()

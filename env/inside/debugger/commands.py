@@ -12,7 +12,7 @@ from .checkpoints import flush_output
 from .files import function_line
 from .inspection import NOT_STARTED, Inspection
 from .language import HELP, CommandError, check_expression, number, split_command
-from .stops import Plan, caller_of
+from .stops import Plan, Stop, caller_of, stack_of
 
 _get_ident = threading.get_ident
 _exit = os._exit
@@ -92,6 +92,20 @@ class Commands(Inspection):
         line = number(rest, "until LINE") if rest else self.stop.line + 1
         self.debugger.resume(Plan("until", frame, line))
         return True
+
+    def do_jump(self, rest):
+        """Makes another line of this frame the next one."""
+        frame = self._moving()
+        if frame is None:
+            raise CommandError(NOT_STARTED)
+        line = number(rest, "jump LINE")
+        try:
+            frame.f_lineno = line
+        except ValueError as error:
+            raise CommandError("cannot jump: {}".format(error)) from None
+        self.debugger.stop = Stop(self.files, "jump", stack_of(self.files, frame))
+        self.requests.note_result(stop=self.stop.as_data())
+        return ""
 
     def do_quit(self, rest):
         """Ends the program here and now."""
@@ -206,26 +220,56 @@ class Commands(Inspection):
         places = ", ".join("{}:{}".format(*place) for place in found[:5])
         raise CommandError("{} exists in several places: b FILE:LINE with one of {}".format(name, places))
 
-    def do_clear(self, rest):
-        """Deletes breakpoints: by number, by place, or all."""
-        chosen = self._chosen(rest) if rest else list(self.breakpoints.by_number.values())
-        for each in chosen:
-            del self.breakpoints.by_number[each.number]
-        self.breakpoints.changed()
-        return "deleted " + (", ".join("breakpoint {}".format(each.number) for each in chosen) or "nothing")
-
-    def _chosen(self, rest):
+    def _chosen(self, rest, usage):
         """The breakpoints that `rest` names by number or place. Raises CommandError."""
+        if not rest:
+            raise CommandError("give a number: " + usage)
         if ":" in rest:
             path, line = self._find_place(rest)
             line = self.files.stop_line(path, line)
             found = [each for each in self.breakpoints.by_number.values() if (each.path, each.line) == (path, line)]
         else:
-            numbers = [number(word, "clear NUMBER") for word in rest.replace(",", " ").split()]
+            numbers = [number(word, usage) for word in rest.replace(",", " ").split()]
             found = [self.breakpoints.by_number[each] for each in numbers if each in self.breakpoints.by_number]
         if not found:
             raise CommandError("no breakpoint {}".format(rest))
         return found
+
+    def do_clear(self, rest):
+        """Deletes breakpoints: by number, by place, or all."""
+        chosen = self._chosen(rest, "clear NUMBER") if rest else list(self.breakpoints.by_number.values())
+        for each in chosen:
+            del self.breakpoints.by_number[each.number]
+        self.breakpoints.changed()
+        return "deleted " + (", ".join("breakpoint {}".format(each.number) for each in chosen) or "nothing")
+
+    def do_enable(self, rest):
+        """Switches breakpoints on."""
+        return self._change(self._chosen(rest, "enable NUMBER"), enabled=True)
+
+    def do_disable(self, rest):
+        """Switches breakpoints off."""
+        return self._change(self._chosen(rest, "disable NUMBER"), enabled=False)
+
+    def do_condition(self, rest):
+        """`condition NUMBER EXPRESSION`; without an expression the condition is taken away."""
+        which, _, condition = rest.partition(" ")
+        if condition.strip():
+            check_expression(condition)
+        return self._change(self._chosen(which, "condition NUMBER EXPRESSION")[:1], condition=condition.strip() or None)
+
+    def do_ignore(self, rest):
+        """`ignore NUMBER COUNT`: passes over the next COUNT hits."""
+        which, _, count = rest.partition(" ")
+        chosen = self._chosen(which, "ignore NUMBER COUNT")[:1]
+        return self._change(chosen, ignore=max(0, number(count.strip(), "ignore NUMBER COUNT")))
+
+    def _change(self, chosen, **facts):
+        """Changes breakpoints, and describes them."""
+        for each in chosen:
+            vars(each).update(facts)
+        self.breakpoints.changed()
+        return "\n".join(map(str, chosen))
 
     # - time travel
 

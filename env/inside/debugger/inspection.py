@@ -1,6 +1,7 @@
 """Commands that look at the stopped program: frames, source and values."""
 
 import contextlib
+import inspect
 import io
 import pprint
 import sys
@@ -115,6 +116,14 @@ class Inspection:
         numbers = range(first, last + 1)
         return "\n".join("{}{} {}".format("->" if n == current else "  ", n, lines[n - 1]) for n in numbers)
 
+    def do_source(self, rest):
+        """The source of an object."""
+        value = self._value(rest)
+        try:
+            return "".join(inspect.getsourcelines(value)[0]).rstrip()
+        except (OSError, TypeError) as error:
+            raise CommandError(str(error)) from None
+
     # - commands about values
 
     def _evaluate(self, function):
@@ -168,6 +177,12 @@ class Inspection:
         kind = type(value)
         name = kind.__qualname__ if kind.__module__ == "builtins" else kind.__module__ + "." + kind.__qualname__
         return "{}: {}".format(rest, name)
+
+    def do_retval(self, rest):
+        """The value this function returns."""
+        if self._stopped().reason != "return":
+            raise CommandError("not at a return")
+        return "returns " + self.stop.facts["value"]
 
     def do_exception(self, rest):
         """The last exception seen, with what caused it."""

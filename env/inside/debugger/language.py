@@ -9,22 +9,22 @@ class CommandError(Exception):
 
 HELP = (
     "commands: b FILE:LINE[, CONDITION], tbreak, log FILE:LINE, EXPRESSION, catch TYPE, watch EXPRESSION, unwatch, "
-    "cl, c, n, s, r, until, w, u, d, locals, a, l, ll, p, pp, whatis, exception, checkpoint, restore, restart, q"
+    "cl, enable, disable, condition, ignore, c, n, s, r, until, jump, "
+    "w, u, d, locals, a, l, ll, p, pp, whatis, source, retval, exception, checkpoint, restore, restart, q"
 )
 _METHODS = {
     "args": "a args", "break": "b break", "catch": "catch", "checkpoint": "checkpoint", "clear": "cl clear",
-    "continue": "c cont continue", "down": "d down", "exception": "exception", "help": "h help ?", "hold": "__hold__",
-    "list": "l list", "locals": "locals", "log": "log", "longlist": "ll longlist", "next": "n next", "p": "p",
-    "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore", "return": "r return",
-    "step": "s step", "tbreak": "tbreak", "until": "unt until", "unwatch": "unwatch", "up": "u up", "watch": "watch",
-    "whatis": "whatis", "where": "w where bt",
+    "condition": "condition", "continue": "c cont continue", "disable": "disable", "down": "d down",
+    "enable": "enable", "exception": "exception", "help": "h help ?", "hold": "__hold__",
+    "ignore": "ignore", "jump": "j jump", "list": "l list", "locals": "locals", "log": "log", "longlist": "ll longlist",
+    "next": "n next", "p": "p", "pp": "pp", "quit": "q quit exit", "restart": "run restart", "restore": "restore",
+    "return": "r return", "retval": "rv retval", "source": "source", "step": "s step", "tbreak": "tbreak",
+    "until": "unt until", "unwatch": "unwatch", "up": "u up", "watch": "watch", "whatis": "whatis",
+    "where": "w where bt",
 }  # fmt: skip
 _NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
-_EXPRESSIONS = ("p", "pp", "whatis", "watch")
-_ABSENT = (
-    *("alias", "commands", "condition", "debug", "disable", "display", "enable", "exceptions", "ignore", "interact"),
-    *("jump", "retval", "source", "unalias", "undisplay"),
-)
+_EXPRESSIONS = ("p", "pp", "whatis", "source", "watch")
+_ABSENT = ("commands", "alias", "unalias", "interact", "debug", "display", "undisplay", "exceptions")
 """Commands of pdb that are not there; without this, they would be taken for Python."""
 _PYTHON_FOLLOWS = re.compile(r"[=(\[]|\.\w|[-+*/]=")
 

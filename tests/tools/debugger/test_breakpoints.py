@@ -37,11 +37,9 @@ def test_function_in_several_files_is_not_guessed(start: Start, project: Path) -
     assert output == "collect exists in several places: b FILE:LINE with one of cart.py:27, other.py:2"
 
 
-def test_a_temporary_breakpoint_stops_once_and_others_count_their_hits(start: Start) -> None:
+def test_temporary_breakpoint_and_ignore_count(start: Start) -> None:
     driver = start(*PYTEST)
-    reply = driver.do("tbreak cart.py:11;; b cart.py:17;; c")
-    assert place(reply)[2] == 17
-    reply = driver.do("c")
+    reply = driver.do("tbreak cart.py:11;; b cart.py:17;; ignore 2 1;; c")
     assert place(reply)[2] == 11
     assert [each["number"] for each in reply["breakpoints"]] == [2]
     reply = driver.do("c", "p item")
@@ -49,22 +47,34 @@ def test_a_temporary_breakpoint_stops_once_and_others_count_their_hits(start: St
     assert reply["breakpoints"][0]["hits"] == 2
 
 
-def test_breakpoints_can_be_deleted_and_wrong_commands_say_what_is_wrong(start: Start) -> None:
+def test_breakpoints_can_be_switched_changed_and_deleted(start: Start) -> None:
     driver = start(*PYTEST)
-    commands = ("b cart.py:15", "b cart.py:17", "cl cart.py:15", "cl 9", "cl x", "cl 2", "b", "cl", "b 3", "tbreak")
-    assert driver.outputs(*commands) == [
+    assert driver.outputs(
+        "b cart.py:15", "disable 1", "enable 1", "condition 1 total == 7", "condition 1", "cl cart.py:15", "b", "cl"
+    ) == [
         "breakpoint 1 at cart.py:15",
-        "breakpoint 2 at cart.py:17",
+        "breakpoint 1 at cart.py:15 (disabled)",
+        "breakpoint 1 at cart.py:15",
+        "breakpoint 1 at cart.py:15 (if total == 7)",
+        "breakpoint 1 at cart.py:15",
         "deleted breakpoint 1",
-        "no breakpoint 9",
-        "'x' is no number. Usage: clear NUMBER",
-        "deleted breakpoint 2",
         "no breakpoints",
         "deleted nothing",
-        "give a file: b FILE:LINE",
-        "give a place: tbreak FILE:LINE",
     ]
-    assert driver.outputs("b cart.py:15, total =")[0].startswith("condition 'total =': ")
+
+
+def test_wrong_breakpoint_commands_say_what_is_wrong(start: Start) -> None:
+    driver = start(*PYTEST)
+    outputs = driver.outputs("b cart.py:15, total =", "b 3", "disable 9", "cl x", "enable", "tbreak", "ignore 1 x")
+    assert outputs[0].startswith("condition 'total =': ")
+    assert outputs[1:] == [
+        "give a file: b FILE:LINE",
+        "no breakpoint 9",
+        "'x' is no number. Usage: clear NUMBER",
+        "give a number: enable NUMBER",
+        "give a place: tbreak FILE:LINE",
+        "no breakpoint 1",
+    ]
 
 
 def test_failing_condition_stops_and_says_so(start: Start) -> None:

@@ -47,10 +47,12 @@ def test_locals_arguments_and_types(start: Start) -> None:
 
 def test_source_commands(start: Start) -> None:
     driver = start(*PYTEST)
-    outputs = driver.outputs("b cart.py:11", "c", "ll", "l 1, 2", "l")
+    outputs = driver.outputs("b cart.py:11", "c", "ll", "l 1, 2", "source Cart.total", "source 3", "l")
     assert outputs[2].splitlines()[-2:] == ["->11         value = item * 2", "  12         return value"]
     assert outputs[3] == '  1 """A cart."""\n  2 '
-    assert len(outputs[4].splitlines()) == 11
+    assert outputs[4].startswith("    def total(self):")
+    assert "module, class, method" in outputs[5]
+    assert len(outputs[6].splitlines()) == 11
 
 
 def test_comprehensions_see_local_variables(start: Start) -> None:
@@ -89,11 +91,11 @@ def test_names_of_commands_can_be_assigned(start: Start) -> None:
 
 def test_exception_and_help(start: Start) -> None:
     driver = start(*PYTEST)
-    outputs = driver.outputs("b cart.py:17", "c", "exception", "help", "display x", "ignore 1 2")
+    outputs = driver.outputs("b cart.py:17", "c", "exception", "help", "display x", "retval")
     assert outputs[2] == "no exception has been seen yet"
     assert outputs[3].startswith("commands: b FILE:LINE")
     assert outputs[4].startswith("no command display. commands: ")
-    assert outputs[5].startswith("no command ignore. commands: ")
+    assert outputs[5] == "not at a return"
 
 
 def test_values_have_no_addresses_but_texts_keep_theirs(start: Start, project: Path) -> None:
@@ -156,13 +158,13 @@ def test_a_value_that_is_slow_to_print_does_not_cost_the_others(start: Start, pr
         raise Bad
         """,
     )
-    looks = ("locals", "args", "p slow", "p last", "p both", "pp slow", "slow", "r", "p __return__")
+    commands = ("b script.py:12", "c", "locals", "args", "p slow", "p last", "p both", "pp slow", "slow", "r", "retval")
     began = time.monotonic()
-    shown = start(name).outputs("b script.py:12", "c", *looks, "cl", "c", "exception", "p 1 + 1")
+    shown = start(name).outputs(*commands, "cl", "c", "exception", "p 1 + 1")
     assert time.monotonic() - began < 20
     unknown = "<Slow, not shown: too slow>"
     assert shown[2] == f"first = 1\nslow = {unknown}\nlast = 2\nboth = [{unknown}, 2]"
     assert shown[3] == f"first = 1\nslow = {unknown}\nlast = 2"
     assert shown[4:9] == [f"slow = {unknown}", "last = 2", f"both = [{unknown}, 2]", f"slow = {unknown}", unknown]
-    assert shown[10] == f"__return__ = '{unknown}'"
+    assert shown[10] == f"returns {unknown}"
     assert shown[-2:] == ["Bad", "1 + 1 = 2"]

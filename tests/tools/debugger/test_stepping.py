@@ -14,7 +14,7 @@ def test_stepping_over_into_and_out(start: Start) -> None:
     reply = driver.do("r")
     assert place(reply) == ("return", "cart.py", 12, "price")
     assert reply["stop"]["value"] == "6"
-    assert driver.outputs("p __return__") == ["__return__ = '6'"]
+    assert driver.outputs("retval", "p __return__") == ["returns 6", "__return__ = '6'"]
     assert place(driver.do("n")) == ("breakpoint", "cart.py", 16, "total")
 
 
@@ -40,19 +40,20 @@ def test_exception_met_while_stepping(start: Start) -> None:
     assert reply["stop"]["exception"].startswith("TypeError: unsupported operand")
 
 
-def test_until_a_line(start: Start) -> None:
+def test_until_and_jump(start: Start) -> None:
     driver = start(*PYTEST, "-k", "collect")
-    assert driver.outputs("b collect", "c", "until x", "until 30", "p found")[2:] == [
-        "'x' is no number. Usage: until LINE",
-        "",
-        "found = [0, 1]",
-    ]
+    reply = driver.do("b collect", "c", "until 30", "p found", "j 27", "n", "p found", "j 400", "j x")
+    outputs = [each["output"] for each in reply["results"]]
+    assert outputs[3] == "found = [0, 1]"
+    assert outputs[6] == "found = []"
+    assert outputs[7].startswith("cannot jump: ")
+    assert outputs[8] == "'x' is no number. Usage: jump LINE"
 
 
 def test_commands_before_the_start(start: Start) -> None:
     driver = start(*PYTEST)
     not_started = "the program is not started: set breakpoints, then c"
-    assert driver.outputs("w", "p 1", "until 4", "x = 1", "u") == [not_started] * 5
+    assert driver.outputs("w", "p 1", "j 3", "until 4", "x = 1", "u") == [not_started] * 6
     reply = driver.do("n")
     assert place(reply) == ("step", "test_cart.py", 1, "<module>")
 
@@ -71,3 +72,14 @@ def test_commands_after_the_end_are_not_run(start: Start) -> None:
     assert reply["exit_code"] == 0
     assert reply["results"][-1]["output"] == "not run: the program has ended"
     assert driver.process.wait(60) == 0
+
+
+def test_quit_ends_the_program(start: Start) -> None:
+    driver = start(*PYTEST)
+    assert driver.do("b collect", "c", "q", "p 1")["state"] == "exited"
+    assert driver.process.wait(60) == 0
+
+
+def test_restart_is_left_to_the_host(start: Start) -> None:
+    reply = start(*PYTEST).do("b collect", "restart", "c")
+    assert (reply["state"], reply["rest"]) == ("restart", ["c"])
