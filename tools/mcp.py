@@ -46,6 +46,8 @@ T = TypeVar("T")
 class ServerTool(BaseTool):
     """One tool of a server, as the server names, describes and defines it; the server checks its arguments."""
 
+    changes_files = True
+
     def __init__(self, server: ToolServer, tool: types.Tool) -> None:  # Without a signature, which `super` would read.
         self.name = tool.name
         self.description = tool.description or ""
