@@ -214,14 +214,8 @@ def test_a_change_that_helps_and_hangs_another_test_is_stopped_soon(open_bench: 
     assert found["timed_out"]
 
 
-def test_unittest_and_plain_programs(open_bench: Open, project: Path) -> None:
+def test_a_plain_program(open_bench: Open, project: Path) -> None:
     (project / "shop.py").write_text(SHOP)
-    (project / "test_unit.py").write_text(
-        "import unittest\nfrom shop import price\n\nclass Case(unittest.TestCase):\n"
-        "    def test_large(self):\n        self.assertEqual(price(4), 7)\n"
-    )
-    bench = open_bench(tools=TOOLS, entrypoint=("python", "-m", "unittest", "test_unit"))
-    assert effects(bench, variant(9, "total = 7")) == [(["test_unit.Case.test_large"], [])]
     (project / "check.py").write_text("from shop import price\nassert price(4) == 7\n")
     bench = open_bench(tools=TOOLS, entrypoint=("python", "check.py"))
     assert bench.text("whatif", variants=[variant(9, "total = 7")]).splitlines() == [
