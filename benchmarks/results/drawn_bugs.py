@@ -52,7 +52,7 @@ def draw(
         for folder in sorted(folders.iterdir())
         if (packages is None or folder.name in packages) and folder.name not in leave_out
         if _is_ready(folder, suite_s)
-        for pair in _of_package(load_taskset(folder), per_package)
+        for pair in _draw_from_package(load_taskset(folder), per_package)
     ]
 
 
@@ -65,12 +65,12 @@ def _is_ready(folder: Path, suite_s: float) -> bool:
     return bool(facts["done"] and facts["verified"]) and facts["suite_s"] <= suite_s
 
 
-def _of_package(pairs: Pairs, most: int) -> Pairs:
-    hard = _drawn(pairs, HARD, round(most * SHARE))
-    return hard + _drawn(pairs, ("first",), round(len(hard) * (1 - SHARE) / SHARE))
+def _draw_from_package(pairs: Pairs, most: int) -> Pairs:
+    hard = _draw(pairs, HARD, round(most * SHARE))
+    return hard + _draw(pairs, ("first",), round(len(hard) * (1 - SHARE) / SHARE))
 
 
-def _drawn(pairs: Pairs, suspect: Collection[str], most: int) -> Pairs:
+def _draw(pairs: Pairs, suspect: Collection[str], most: int) -> Pairs:
     found = [pair for pair in pairs if pair[0].tags.get("suspect") in suspect]
     return sorted(found, key=lambda pair: hashlib.sha256(pair[0].id.encode()).digest())[:most]
 

@@ -130,17 +130,17 @@ def difficulty_of(task: Task, oracle: Oracle, config: SandboxConfig) -> dict[str
     """The tags of one task, measured in a sandbox of its own. Raises SandboxError."""
     with open_sandbox(task, config, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
-        culprits = _culprits(workspace, oracle)
-        run, ranked = _followed(workspace)
+        culprits = _find_culprits(workspace, oracle)
+        run, ranked = _rank_suspects(workspace)
     # Following every line may fail tests that the bug does not, such as those that count references.
-    failed = [outcome for outcome in _failed(run) if outcome.id in oracle.fail_to_pass]
-    found = {"failing_tests": str(len(oracle.fail_to_pass))}
+    failed = [outcome for outcome in run.outcomes if outcome.failed and outcome.id in oracle.fail_to_pass]
+    tags = {"failing_tests": str(len(oracle.fail_to_pass))}
     if culprits:
-        found |= _of_failures(failed, culprits) | _of_suspects(ranked, culprits)
-    return found
+        tags |= _failure_tags(failed, culprits) | _suspect_tags(ranked, culprits)
+    return tags
 
 
-def _followed(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
+def _rank_suspects(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
     """A run of the tests, and the suspects. The traced run reports each test, too, if it can be traced."""
     try:
         run, spectrum = follow(workspace)
@@ -150,15 +150,15 @@ def _followed(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
     return (run if run.outcomes else workspace.run_tests(tracebacks=False)), ranked
 
 
-def _culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
+def _find_culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
     return [
         (path, span)
         for path, lines in gold_lines(oracle.gold_patch).items()
-        for span in _around(_read(workspace, path), lines)
+        for span in _changed_functions(_read(workspace, path), lines)
     ]
 
 
-def _around(source: str, lines: set[int]) -> Iterator[Span]:
+def _changed_functions(source: str, lines: set[int]) -> Iterator[Span]:
     """The innermost functions around lines, each once."""
     functions = [span for span in spans(source) or () if not span.is_class]
     around = (innermost(functions, line) for line in sorted(lines))
@@ -172,11 +172,7 @@ def _read(workspace: Workspace, path: str) -> str:
         return ""
 
 
-def _failed(run: TestRun) -> list[TestOutcome]:
-    return [outcome for outcome in run.outcomes if outcome.failed]
-
-
-def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:
+def _failure_tags(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:
     """What messages and tracebacks of failing tests say of the culprits."""
     if not failed:
         return {}
@@ -195,7 +191,7 @@ def _of_failures(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str,
     }
 
 
-def _of_suspects(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str]:
+def _suspect_tags(ranked: Sequence[Suspect], culprits: Culprits) -> dict[str, str]:
     """Where the culprits rank among the suspects."""
     places = {(path, span.start) for path, span in culprits}
     found = [suspect for suspect in ranked if (suspect.path, suspect.span.start) in places]

@@ -37,7 +37,7 @@ REPORT = "report.json"
 # The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
 PROGRESS = "progress.json"
 # What pytest imports before any test.
-OF_THE_RUNNER = frozenset({"pluggy", "iniconfig"})
+PYTEST_NEEDS = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be unfit while bugs are made are left out before the package is refused.
 FLAKY_ROUNDS = 4
 # The fewest bugs that `verify_s` leaves a package.
@@ -98,7 +98,7 @@ class _Stages:
         """Raises TaskError for a package that is refused."""
         report = self._report
         with self._stage("get"):
-            if self._source.name in OF_THE_RUNNER:
+            if self._source.name in PYTEST_NEEDS:
                 raise TaskError("pytest itself depends on it: with a bug in it, no test outcome could be trusted")
             fetched = get_source(self._source, self._config.build)
             report.version = fetched.version
