@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from rich.rule import Rule
 from rich.text import Text
 
-from gumshoe.collect.commands.arguments import choose_task
 from gumshoe.collect.commands.line_input import LineInput, PipeInput, Suggestion, TerminalInput, suggestions
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.episode import Episode
@@ -19,17 +20,21 @@ from gumshoe.collect.policies.human import line_parameter, parse_command
 from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.errors import ConfigError, ToolFailure
+from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.load import SOURCES
+from gumshoe.env.tasks.taskset import TASKS, is_taskset
+from gumshoe.errors import ConfigError, TaskError, ToolFailure
 from gumshoe.protocols import SANDBOX_KINDS
-from gumshoe.records import Completion, Observation, StopReason, ToolCall, ToolSchema
+from gumshoe.records import Completion, Observation, StopReason, Task, ToolCall, ToolSchema
 from gumshoe.text import visible
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.toolbox import tool_names
 
-__all__ = ["WORDS", "Game", "configure_play", "render_observation", "render_patch", "run_play"]
+__all__ = ["WORDS", "Game", "choose_task", "configure_play", "render_observation", "render_patch", "run_play"]
 
 
 STEPS = 1_000_000
+DEFAULT_SOURCE = "casebook"
 
 EXAMPLES = """\
 examples:
@@ -81,6 +86,59 @@ def run_play(arguments: argparse.Namespace) -> int:
     finally:
         env.close()
     return 1 if game.solved is False else 0
+
+
+def choose_task(text: str) -> Task:
+    """The task that `text` names: `SOURCE:ID`, an id from the casebook, or a source that has only one task.
+
+    The last part of an id is enough if no other task has it.
+
+    Raises:
+        TaskError: there is no such task, or more than one.
+    """
+    source, colon, name = text.rpartition(":")
+    if colon and _is_source(source):
+        return _only(source, name)
+    if _is_source(text):
+        return _only(text, None)
+    if colon:
+        return _only(source, name)
+    try:
+        return _only(DEFAULT_SOURCE, text)
+    except TaskError as error:
+        raise TaskError(_meant(Path(text)) or str(error)) from None
+
+
+def _meant(path: Path) -> str | None:
+    """What to write instead, for the path of a folder or of a task in a set."""
+    for folder in path.parents:
+        if is_taskset(folder):
+            name = path.relative_to(folder)
+            return f"{path} is not a task: for the task {name} of the set {folder}, write {folder}:{name}"
+    if path.is_dir():
+        return f"{path} is not a task set: it has no {TASKS}; for a repository of your own, write local:{path}"
+    return None
+
+
+def _is_source(text: str) -> bool:
+    """Whether tasks can be loaded from it: a source that needs a path does not count without one."""
+    kind, colon, path = text.partition(":")
+    return text == DEFAULT_SOURCE or bool(colon and path and kind in SOURCES) or is_taskset(Path(text))
+
+
+def _only(source: str, name: str | None) -> Task:
+    tasks = [task for task, _ in load_tasks(source)]
+    found = tasks if name is None else [task for task in tasks if task.id == name]
+    found = found or [task for task in tasks if task.id.rpartition("/")[2] == name]
+    if len(found) == 1:
+        return found[0]
+    listing = f"see `gumshoe tasks list {source}`"
+    if found:
+        raise TaskError(f"{source} has {len(found)} tasks: name one, such as {source}:{found[0].id} ({listing})")
+    short = {task.id.rpartition("/")[2]: task.id for task in tasks}
+    nearest = difflib.get_close_matches(str(name), [*short, *short.values()], n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise TaskError(f"{source} has no task {name!r}{hint} ({listing})")
 
 
 def _open_input(game: Game) -> LineInput:

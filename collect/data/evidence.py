@@ -23,8 +23,8 @@ __all__ = [
     "FailingTest",
     "Region",
     "build_pack",
-    "failure_fact",
     "failures",
+    "first_failure",
     "functions_around",
     "pack_arguments",
     "region_of",
@@ -93,10 +93,14 @@ def _failures_of(output: ToolOutput) -> Iterable[FailingTest]:
         yield FailingTest(output.step, PROGRAM, data.get("output", ""))
 
 
-def failure_fact(outputs: Iterable[ToolOutput], failure: FailingTest) -> Fact | None:
-    """The fact that a test fails; None if no frame of the project is known, or the text does not show it."""
-    shown = [fact for output in outputs if output.step == failure.step for fact in output.facts]
-    return next((fact for fact in shown if _failing_test(fact.probe) == failure.test), None)
+def first_failure(outputs: Sequence[ToolOutput]) -> tuple[FailingTest, Fact] | None:
+    """The first failing test and the fact that it fails; None if none fails, or no fact says so."""
+    failure = next(iter(failures(outputs)), None)
+    if failure is None:
+        return None
+    shown = (fact for output in outputs if output.step == failure.step for fact in output.facts)
+    fact = next((fact for fact in shown if _failing_test(fact.probe) == failure.test), None)
+    return None if fact is None else (failure, fact)
 
 
 def _failing_test(probe: Probe) -> str | None:
@@ -156,7 +160,10 @@ def build_pack(
     if not locations:
         return None
     functions = {path: functions_around(code.get(path, {}), numbers) for path, numbers in cause.items()}
-    findings = [*_failure_findings(outputs), *_value_findings(outputs, cause, functions, code)]
+    findings = _value_findings(outputs, cause, functions, code)
+    if failing := first_failure(outputs):
+        test, fact = failing
+        findings = [fact.finding(f"{test.test.rpartition('::')[2]} fails"), *findings]
     return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
 
 
@@ -198,16 +205,6 @@ def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, w
             symbol=region.symbol,
         )
         for region, inside in grouped.items()
-    ]
-
-
-def _failure_findings(outputs: Sequence[ToolOutput]) -> list[Finding]:
-    """How the first test fails."""
-    return [
-        fact.finding(f"{failure.test.rpartition('::')[2]} fails")
-        for failure in failures(outputs)[:1]
-        for fact in [failure_fact(outputs, failure)]
-        if fact is not None
     ]
 
 

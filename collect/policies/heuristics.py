@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.collect.data.evidence import failure_fact, failures, stop_at
+from gumshoe.collect.data.evidence import first_failure, stop_at
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame
 from gumshoe.collect.policies.seeker import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
@@ -188,8 +188,8 @@ def _pack(
         fact = fact_of_change(varied, best)
         found = [fact.finding(CLAIMS[best.effect])] if fact else []
         hypothesis = _hypothesis(best, place)
-    failing = [failure_fact(outputs, one) for one in failures(outputs)[:1]]
-    found = [*(fact.finding("what fails") for fact in failing if fact), *found]
+    if failing := first_failure(outputs):
+        found = [failing[1].finding("what fails"), *found]
     location = Location(path=place["path"], start=place["start"], end=place["end"])
     return ContextPack(locations=(location,), findings=tuple(found), hypothesis=hypothesis)
 

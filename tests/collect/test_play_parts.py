@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.commands.arguments import choose_task
 from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
-from gumshoe.collect.commands.play import WORDS, render_observation
+from gumshoe.collect.commands.play import WORDS, choose_task, render_observation
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation

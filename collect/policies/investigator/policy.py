@@ -17,7 +17,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gumshoe.collect.data.evidence import failure_fact, failures, stop_at, telling_values
+from gumshoe.collect.data.evidence import first_failure, stop_at, telling_values
 from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import Look, looks
@@ -158,8 +158,8 @@ def _findings(
     belief: Belief, outputs: Sequence[ToolOutput], first: Conclusion, words: Words, *, values: bool
 ) -> list[Finding]:
     """How it fails, what experiments and values at the place have shown, why it was suspected."""
-    failing = [(one, failure_fact(outputs, one)) for one in failures(outputs)[:1]]
-    found = [fact.finding(words.fails(one)) for one, fact in failing if fact]
+    failing = first_failure(outputs)
+    found = [failing[1].finding(words.fails(failing[0]))] if failing else []
     found += [one.fact.finding(words.effect(one)) for one in _useful(belief, first) if one.fact]
     function = first.function
     if function is not None:
