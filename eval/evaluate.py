@@ -24,9 +24,9 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grader import find_flaky
-from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Prediction, Result, Summary
 from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
-from gumshoe.eval.swebench import check_rows, check_tools, grade_officially, with_official, write_all_predictions
+from gumshoe.eval.swebench import check_rows, check_tools, grade_officially, with_official
 from gumshoe.protocols import Scorer
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
@@ -86,7 +86,7 @@ def evaluate(
         results = make_results(arms, solutions, run)
     if control.aborting and any(task.workspace.path is None for task, _ in tasks):
         say("stopped at once: of tasks in images, functions are unscored where their files were not read yet")
-    predictions = write_all_predictions(results, config.arms[-1].name, out)
+    predictions = _write_predictions(results, config.arms[-1].name, out)
     summary = summarize(run, flaky, arms, results, ready.losses)
     files = _write(config, summary, results, out)
     failure = None
@@ -170,6 +170,28 @@ def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[R
     if (out / "preds.jsonl").exists():
         files["predictions"] = out / "preds.jsonl"
     return files
+
+
+def _write_predictions(by_arm: Mapping[str, Sequence[Result]], main: str, out: Path) -> dict[str, list[Prediction]]:
+    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the arm `main`.
+
+    The first sample of each task is predicted, even if it changed nothing.
+    """
+    predictions = {
+        arm: [
+            Prediction(instance_id=one.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=one.patch)
+            for one in results
+            if one.sample == 0 and "solved" in one.scores
+        ]
+        for arm, results in by_arm.items()
+    }
+    predictions = {arm: of_arm for arm, of_arm in predictions.items() if of_arm}
+    for arm, of_arm in predictions.items():
+        (out / "preds").mkdir(exist_ok=True)
+        write_jsonl(out / "preds" / f"{arm}.jsonl", of_arm)
+    if main in predictions:
+        write_jsonl(out / "preds.jsonl", predictions[main])
+    return predictions
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ __all__ = [
     "FlakyTask",
     "LossCurve",
     "Measured",
+    "Prediction",
     "Result",
     "Summary",
 ]
@@ -108,6 +109,14 @@ class Comparison(Record):
     better: int = Field(ge=0, description="pairs in which the arm is higher")
     worse: int = Field(ge=0)
     mcnemar_p: float | None = Field(default=None, description="exact McNemar test, if all values are 0 or 1")
+
+
+class Prediction(Record):
+    """A patch as the SWE-bench harness reads it. An empty one counts, too, but is not run."""
+
+    instance_id: str = Field(min_length=1)
+    model_name_or_path: str = Field(min_length=1)
+    model_patch: str = ""
 
 
 class Summary(Record):

@@ -17,13 +17,13 @@ from gumshoe.eval.score.measures import (
     calls_by_tool,
     compare,
     compare_all,
+    expected_error,
     groups_of,
     measures,
     per_resolved,
 )
 from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
 from gumshoe.eval.score.sources import Sources, fetch_sources
-from gumshoe.eval.score.stats import expected_error
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory

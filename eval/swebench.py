@@ -1,7 +1,8 @@
 """The official SWE-bench harness: runs it in a process of its own, reads its report, and scores an evaluation with it.
 
-    results of an evaluation ──write_all_predictions──> preds/ARM.jsonl ──grade_officially──> reports ──with_official──┐
-    preds.jsonl of `gumshoe grade` ──read_predictions──> run_harness: rows, predictions ──> HarnessReport     results <┘
+    `gumshoe eval`: predictions of each arm ──grade_officially──┐
+                                                                run_harness ──> HarnessReport ──with_official──> scores
+    `gumshoe grade`: a file ──read_predictions──────────────────┘
 
 Nothing is fetched: the rows are written to a local file, and an image that the daemon has is used as it is. Everything
 that the harness writes goes below one folder. It keeps a result for each run id and instance, so the run id is made
@@ -23,14 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from gumshoe.env.tasks.harness_rows import COMPLETED, harness_rows
 from gumshoe.env.tasks.rows import read_rows
 from gumshoe.errors import ConfigError, DatasetError, GumshoeError, SandboxError, TaskError
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.records import Result
-from gumshoe.records import Record
+from gumshoe.eval.records import Prediction, Result
 from gumshoe.storage import describe, read_json, read_jsonl, write_atomic, write_jsonl
 
 __all__ = [
@@ -44,7 +44,6 @@ __all__ = [
     "run_evaluation",
     "run_harness",
     "with_official",
-    "write_all_predictions",
     "write_predictions",
 ]
 
@@ -229,14 +228,6 @@ def _read_report(
     )
 
 
-class Prediction(Record):
-    """One answer. An empty patch is one, too: the harness counts it but does not run it."""
-
-    instance_id: str = Field(min_length=1)
-    model_name_or_path: str = Field(min_length=1)
-    model_patch: str = ""
-
-
 def read_predictions(path: Path) -> list[Prediction]:
     """The predictions in a .jsonl file, or in a .json file with a list of them or a mapping of ids to them.
 
@@ -293,27 +284,6 @@ class OfficialGrades:
 
     reports: Mapping[str, HarnessReport]
     failure: str | None = None
-
-
-def write_all_predictions(by_arm: Mapping[str, Sequence[Result]], main: str, out: Path) -> dict[str, list[Prediction]]:
-    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the arm `main`.
-
-    The first sample of each task is predicted, even if it changed nothing.
-    """
-    made = {
-        arm: [_predict(arm, result) for result in results if result.sample == 0 and "solved" in result.scores]
-        for arm, results in by_arm.items()
-    }
-    made = {arm: predictions for arm, predictions in made.items() if predictions}
-    for arm, predictions in made.items():
-        write_predictions(out / "preds" / f"{arm}.jsonl", predictions)
-    if main in made:
-        write_predictions(out / "preds.jsonl", made[main])
-    return made
-
-
-def _predict(arm: str, result: Result) -> Prediction:
-    return Prediction(instance_id=result.task_id, model_name_or_path=f"gumshoe-{arm}", model_patch=result.patch)
 
 
 def check_rows(config: EvalConfig, ids: Collection[str]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ r"""The ranker of `suspects`: records the signals of real bugs, fits the model, 
 
 `record` opens a sandbox for each task and goes on where it was stopped. `fit` maximizes the likelihood of the functions
 that the fixes edit, with an L2 penalty, and measures the model by cross-validation over projects. `compare` shows, for
-bugs whose fix edits a function, how often each ranking is right by LocAgent's rule (see `eval/score/ranking.py`), and
+bugs whose fix edits a function, how often each ranking is right by LocAgent's rule (see `eval/score/metrics.py`), and
 McNemar's exact test against the first suspect: the function with the highest Ochiai, ties going to the nearest to the
 frame that failed. Bugs that could not be followed count as not found.
 """
@@ -29,8 +29,8 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import GumshoeError, ToolFailure
-from gumshoe.eval.score.ranking import acc_at, edited_functions
-from gumshoe.eval.score.stats import mcnemar
+from gumshoe.eval.score.measures import mcnemar
+from gumshoe.eval.score.metrics import acc_at, edited_functions
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
 from gumshoe.tools.ranking.ranker import probabilities, rank_by_signals

@@ -35,7 +35,7 @@ from benchmarks.results.results_table import (
     seekers_of,
     solved_by_arm,
 )
-from gumshoe.eval.score.stats import wilson
+from gumshoe.eval.score.measures import wilson
 
 BLUE, ORANGE, GREEN, PINK, GRAY = "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#888888"
 

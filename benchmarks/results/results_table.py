@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from gumshoe.eval.score.stats import mcnemar, wilson
+from gumshoe.eval.score.measures import mcnemar, wilson
 from gumshoe.storage import read_json, read_jsonl
 
 ALL, HARD, EASY = "all", "first suspect wrong or tied", "first suspect right"

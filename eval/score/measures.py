@@ -1,26 +1,42 @@
-"""From scored episodes to figures: means with their intervals, differences between arms, costs, calibration, pass@k."""
+"""From scored episodes to figures: means with their intervals, differences between arms, costs, calibration, pass@k.
+
+First what a summary says of `Result`s; below it the intervals and tests, which are functions of plain numbers, seeded
+where they draw samples.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean
 
 from gumshoe.eval.records import ALL, ArmSummary, CalibrationBin, Comparison, Measured, Result
-from gumshoe.eval.score import stats
 from gumshoe.eval.score.metrics import METRICS
 
 __all__ = [
     "OUTCOMES",
     "SPENT_TIME",
     "UNMEASURED",
+    "McNemar",
+    "bootstrap_mean",
     "calibration_of",
     "calls_by_tool",
     "compare",
     "compare_all",
+    "expected_error",
     "groups_of",
     "in_group",
+    "mcnemar",
+    "mean_estimate",
     "measured",
     "measures",
+    "paired_difference",
+    "pass_at",
     "per_resolved",
+    "ratio_estimate",
+    "reliability",
+    "wilson",
 ]
 
 UNMEASURED = Measured(value=None, low=None, high=None, count=0)
@@ -28,6 +44,8 @@ OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: according to our grader, and to the official harness."""
 SPENT = ("tokens", "solver_tokens", "cost", "solver_cost")
 SPENT_TIME = ("seconds", "solver_seconds")
+LEVEL = 0.95
+"""The share of intervals that hold the true value."""
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "reciprocal_rank")
 
 
@@ -62,7 +80,7 @@ def measures(
         resamples: of one interval.
     """
     units = {**{metric.name: metric.unit for metric in METRICS}, **(own or {})}
-    estimates = {name: stats.mean_estimate if unit == "share" else stats.bootstrap_mean for name, unit in units.items()}
+    estimates = {name: mean_estimate if unit == "share" else bootstrap_mean for name, unit in units.items()}
     return {
         group: {
             name: estimate(list(by_task(of_group, name).values()), seed=seed, resamples=resamples)
@@ -79,8 +97,8 @@ def pass_at_k(results: Sequence[Result], *, seed: int, resamples: int) -> dict[s
     outcomes = _samples(results, "solved")
     most = min(map(len, outcomes.values()), default=0)
     return {
-        f"pass@{k}": stats.mean_estimate(
-            [stats.pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
+        f"pass@{k}": mean_estimate(
+            [pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
             seed=seed,
             resamples=resamples,
         )
@@ -96,7 +114,7 @@ def per_resolved(
     """
     return {
         group: {
-            name: stats.ratio_estimate(spent, gained, seed=seed, resamples=resamples)
+            name: ratio_estimate(spent, gained, seed=seed, resamples=resamples)
             for name, spent, gained in _spendings(in_group(results, group), names)
         }
         for group in groups_of(results)
@@ -131,7 +149,7 @@ def calibration_of(results: Iterable[Result]) -> tuple[CalibrationBin, ...]:
         if (confidence := result.scores.get("confidence")) is not None
         and (rank := result.scores.get("reciprocal_rank")) is not None
     ]
-    return stats.reliability(pairs)
+    return reliability(pairs)
 
 
 def by_task(results: Iterable[Result], metric: str) -> dict[str, float]:
@@ -159,13 +177,13 @@ def compare(
         return None
     before, after = [theirs[task] for task in shared], [ours[task] for task in shared]
     outcomes = all(value in (0, 1) for value in (*before, *after))
-    test = stats.mcnemar([value == 1 for value in before], [value == 1 for value in after]) if outcomes else None
+    test = mcnemar([value == 1 for value in before], [value == 1 for value in after]) if outcomes else None
     return Comparison(
         arm=arm[0].arm,
         baseline=baseline[0].arm,
         group=group,
         metric=metric,
-        difference=stats.paired_difference(before, after, seed=seed, resamples=resamples),
+        difference=paired_difference(before, after, seed=seed, resamples=resamples),
         better=sum(one < other for one, other in zip(before, after, strict=True)),
         worse=sum(one > other for one, other in zip(before, after, strict=True)),
         mcnemar_p=test.p_value if test is not None else None,
@@ -186,3 +204,131 @@ def compare_all(
         for metric in COMPARED_METRICS
     )
     return tuple(comparison for comparison in found if comparison is not None)
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """The exact test on paired yes/no outcomes: how often only the first or the second was yes, and the p value."""
+
+    only_first: int
+    only_second: int
+    p_value: float
+
+
+def mean_estimate(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
+    """The mean of `values`: with Wilson's interval where all are 0 or 1 (a share), else with a bootstrap interval."""
+    if values and all(value in (0, 1) for value in values):
+        return wilson(sum(1 for value in values if value), len(values))
+    return bootstrap_mean(values, seed=seed, resamples=resamples)
+
+
+def wilson(successes: int, count: int) -> Measured:
+    """A share with Wilson's score interval, which stays in [0, 1] and does not collapse at 0 and 1."""
+    if not 0 <= successes <= count:
+        raise ValueError(f"{successes} successes of {count}")
+    if count == 0:
+        return Measured(value=None, low=None, high=None, count=0)
+    z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
+    share = successes / count
+    shrunk = 1 + z * z / count
+    center = (share + z * z / (2 * count)) / shrunk
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / shrunk
+    # At the ends the formula gives the share itself, give or take rounding.
+    low = 0.0 if successes == 0 else center - half
+    high = 1.0 if successes == count else center + half
+    return Measured(value=share, low=low, high=high, count=count)
+
+
+def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
+    """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
+    if not values:
+        return Measured(value=None, low=None, high=None, count=0)
+    import numpy as np
+
+    ordered = np.sort(np.asarray(values, dtype=float))
+    generator = np.random.default_rng(seed)
+    draws = generator.integers(0, len(ordered), size=(resamples, len(ordered)))
+    means = ordered[draws].mean(axis=1)
+    tail = (1 - LEVEL) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    mean = fmean(ordered.tolist())
+    # Equal values: summing in another order must not put the mean outside its interval by a rounding error.
+    return Measured(value=mean, low=min(float(low), mean), high=max(float(high), mean), count=len(ordered))
+
+
+def paired_difference(first: Sequence[float], second: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
+    """The mean of `second - first` over pairs, with a bootstrap interval over the pairs."""
+    differences = [after - before for before, after in zip(first, second, strict=True)]
+    return bootstrap_mean(differences, seed=seed, resamples=resamples)
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
+    """McNemar's exact two-sided test: do two arms succeed equally often on the same tasks?"""
+    pairs = list(zip(first, second, strict=True))
+    only_first = sum(1 for one, other in pairs if one and not other)
+    only_second = sum(1 for one, other in pairs if other and not one)
+    discordant = only_first + only_second
+    fewer = min(only_first, only_second)
+    tail = sum(math.comb(discordant, k) for k in range(fewer + 1))
+    return McNemar(only_first, only_second, min(1.0, 2 * tail / 2**discordant))
+
+
+def pass_at(count: int, successes: int, k: int) -> float:
+    """An unbiased estimate of the chance that at least one of `k` samples succeeds, from `successes` among `count`.
+
+    Raises ValueError where there are fewer samples than `k`, or the numbers make no sense.
+    """
+    if not (0 <= successes <= count and 1 <= k <= count):
+        raise ValueError(f"pass@{k} of {successes} successes in {count} samples")
+    return 1 - math.comb(count - successes, k) / math.comb(count, k)
+
+
+def ratio_estimate(spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
+    """The cost per unit gained: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the pairs.
+    The pairs' order makes no difference.
+
+    None where nothing was gained. The upper end is None where so many resamples gain nothing that it has no bound.
+    """
+    pairs = sorted(zip(spent, gained, strict=True))
+    total = math.fsum(one for _, one in pairs)
+    if not total:
+        return Measured(value=None, low=None, high=None, count=len(pairs))
+    import numpy as np
+
+    cost, gain = (np.asarray(side, dtype=float) for side in zip(*pairs, strict=True))
+    draws = np.random.default_rng(seed).integers(0, len(pairs), size=(resamples, len(pairs)))
+    costs, gains = cost[draws].sum(axis=1), gain[draws].sum(axis=1)
+    ratios = np.sort(np.divide(costs, gains, out=np.full(resamples, np.inf), where=gains > 0))
+    tail = (1 - LEVEL) / 2
+    # No interpolation: between a number and infinity there is nothing.
+    low = float(ratios[math.floor(tail * (resamples - 1))])
+    high = float(ratios[math.ceil((1 - tail) * (resamples - 1))])
+    ratio = math.fsum(one for one, _ in pairs) / total
+    bounded = None if math.isinf(high) else max(high, ratio)
+    return Measured(value=ratio, low=min(low, ratio), high=bounded, count=len(pairs))
+
+
+def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[CalibrationBin, ...]:
+    """The reliability curve of (confidence, right) pairs: bins of equal width, empty ones left out.
+
+    A confidence of 1 belongs to the last bin. The order of the pairs makes no difference.
+    """
+    grouped: dict[int, list[tuple[float, bool]]] = {}
+    for confidence, right in pairs:
+        grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
+    return tuple(
+        CalibrationBin(
+            low=number / bins,
+            high=(number + 1) / bins,
+            confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
+            right=sum(right for _, right in of_bin) / len(of_bin),
+            count=len(of_bin),
+        )
+        for number, of_bin in sorted(grouped.items())
+    )
+
+
+def expected_error(curve: Sequence[CalibrationBin]) -> float | None:
+    """The expected calibration error: the gap between confidence and truth, weighted by count; None without bins."""
+    total = sum(point.count for point in curve)
+    return sum(point.count * abs(point.confidence - point.right) for point in curve) / total if total else None

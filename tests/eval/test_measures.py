@@ -15,26 +15,24 @@ from hypothesis import strategies as st
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
 from gumshoe.eval.score.measures import (
+    bootstrap_mean,
     calibration_of,
     calls_by_tool,
     compare,
     compare_all,
-    groups_of,
-    measures,
-    per_resolved,
-)
-from gumshoe.eval.score.sources import Sources
-from gumshoe.eval.score.stats import (
-    bootstrap_mean,
     expected_error,
+    groups_of,
     mcnemar,
     mean_estimate,
+    measures,
     paired_difference,
     pass_at,
+    per_resolved,
     ratio_estimate,
     reliability,
     wilson,
 )
+from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.scoring import score_trajectory
 from gumshoe.eval.swebench import HarnessReport, with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory

@@ -13,8 +13,7 @@ from sklearn.metrics import precision_recall_fscore_support
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
-from gumshoe.eval.score.metrics import own_scores
-from gumshoe.eval.score.ranking import ACC, acc_at, edited_functions, functions_at
+from gumshoe.eval.score.metrics import ACC, acc_at, edited_functions, functions_at, own_scores
 from gumshoe.eval.score.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
 from support.eval.made import SOURCE, make_oracle, make_pack, make_task, make_trajectory
