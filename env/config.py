@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
 from gumshoe.config import Config
 from gumshoe.protocols import SandboxKind
 
-__all__ = ["PullPolicy", "SandboxConfig"]
-
-PullPolicy = Literal["missing", "never", "always"]
+__all__ = ["SandboxConfig"]
 
 
 class SandboxConfig(Config):
@@ -22,25 +20,8 @@ class SandboxConfig(Config):
         description="auto takes the first of docker, podman, bubblewrap and local that works for the task",
     )
     image: str = Field(default="gumshoe-python:latest", description="container image for tasks that come as a folder")
-    pull: PullPolicy = Field(
-        default="missing",
-        description="when images are pulled (docker, podman): `missing` pulls missing ones; `always` checks every "
-        "image once per process",
-    )
-    pulls_at_once: int = Field(default=2, ge=1, description="images that a process pulls at a time")
-    pull_stall_s: float = Field(
-        default=900.0, gt=0, description="seconds without any message from the engine after which a pull is abandoned"
-    )
-    mirror: str | None = Field(
-        default=None,
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9._-]+)*$",
-        description="registry to pull images from, put before their names, such as localhost:5000",
-    )
-    images_gb: float | None = Field(
-        default=None,
-        gt=0,
-        description="maximum disk space for images pulled by Gumshoe: before a pull, unused ones are removed, least "
-        "recently used first; None removes none",
+    pull: Literal["missing", "never"] = Field(
+        default="missing", description="whether the engine pulls images that it does not have (docker, podman)"
     )
     unsafe: bool = Field(
         default=False,
@@ -70,12 +51,6 @@ class SandboxConfig(Config):
     setup_timeout_s: float = Field(
         default=600.0, gt=0, description="time limit for each of the task's setup commands, in seconds"
     )
-    pool: int = Field(
-        default=0,
-        ge=0,
-        description="sandboxes kept warm for the next tasks of each environment, twice as many for verdicts, and "
-        "as many prepared for tasks in images that are played again (not local); 0 starts a new one each time",
-    )
     test_server: bool = Field(
         default=True,
         description="fork test runs of the tools, and the debugger, from a process that has loaded the test runner; "
@@ -85,11 +60,4 @@ class SandboxConfig(Config):
         default=False,
         description="also call patches resolved that could find out how they are tested; false says nothing about them",
     )
-    keep_git_future: bool = Field(
-        default=False, description="leave branches, stashes and objects later than HEAD in a git repository"
-    )
     env: dict[str, str] = Field(default_factory=dict, description="environment variables set in the sandbox")
-
-    def with_pool(self, size: int) -> Self:
-        """The same with a pool of this size, unless it has one."""
-        return self if self.pool else self.model_copy(update={"pool": size})

@@ -25,9 +25,9 @@ import gymnasium
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.spaces import MAX_TEXT, ToolAction, action_space, observation_space, tool_call
-from gumshoe.env.verifier import PreparedVerifier, Verdict, verify
+from gumshoe.env.verifier import Verdict, verify
 from gumshoe.env.verifier.rules import CONFIGURATION_FILES, is_configuration
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import SandboxError, TaskError, ToolFailure
@@ -136,10 +136,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self.observation_space = observation_space(MAX_TEXT)
         self._config = sandbox or SandboxConfig()
         self._trusted = trusted
-        self._warm = self._config.kind != "local" and is_poolable(task, self._config)
         self._sandbox: WardenSandbox | None = None
         self._workspace: Workspace | None = None
-        self._verifier: PreparedVerifier | None = None
         self._clear()
 
     @property
@@ -173,7 +171,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         del options
         self._release()
         self._clear()
-        sandbox = open_sandbox(self.task, self._config, trusted=self._trusted, again=True)
+        sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
         self._sandbox = sandbox
         self._workspace = Workspace(self.task, sandbox)
         before = self._tools
@@ -194,7 +192,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         observation = self._call(action)
         self._calls += 1
         reward = self._finish(observation)
-        self._prepare_verdict(observation)
         text, info = self._answer(observation)
         truncated = self.stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
         return text, reward, self.stop is not None and not truncated, truncated, info
@@ -255,10 +252,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         patch = self.patch()
         if not patch or not self._has_verdicts:
             return None
-        verifier, self._verifier = self._verifier, None
         try:
-            if verifier is not None:
-                return verifier.verify(patch)
             return verify(self.task, self._oracle, patch, self._config, trusted=self._trusted)
         except TaskError as error:
             return Verdict(run=TestRun(result=NOT_RUN), problems=(str(error),), unusable=True)
@@ -340,19 +334,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def _has_verdicts(self) -> bool:
         return self.task.regime != "issue" or self._oracle is not None
 
-    def _prepare_verdict(self, observation: Observation) -> None:
-        """Has the verifier get ready in the background after the first call, where the agent can submit, else once
-        there may be something to judge.
-
-        Where sandboxes are not kept warm, that would cost as much as it saves.
-        """
-        can_submit = self.eval_on_submit and any(tool.decision is Decision.SUBMIT for tool in self._tools)
-        tool = self.toolbox.tools.get(observation.tool)
-        silent = tool is not None and tool.changes_files
-        wanted = can_submit or bool(self.workspace.edits) or silent
-        if wanted and self.stop is None and self._verifier is None and self._has_verdicts and self._warm:
-            self._verifier = PreparedVerifier(self.task, self._oracle, self._config, trusted=self._trusted)
-
     def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
         self._last_text = observation.text[:MAX_TEXT]
         seen = {"text": self._last_text, "failed": int(observation.failure is not None)}
@@ -375,9 +356,6 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _release(self) -> None:
         sandbox, self._sandbox, self._workspace = self._sandbox, None, None
-        verifier, self._verifier = self._verifier, None
-        if verifier is not None:
-            verifier.close()
         self.toolbox.close()
         if sandbox is not None:
             sandbox.close()

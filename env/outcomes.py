@@ -1,10 +1,9 @@
-"""Per-test outcomes of a test run: those that our plugin or recorder writes, or what unittest or sympy printed.
+"""Per-test outcomes of a test run: how tests are started so that each is recorded, and what became of them.
 
-Behind tox, pytest writes them if tox passes our variables on, and if it is asked which command it runs.
-
-What is printed is for looking around. A verdict uses it only for commands that may start a runner which nothing of ours
-records, such as shell scripts. A program can forge it no more easily than a record: the variants of the tests decide
-what either is worth (see `gumshoe.env.verifier`).
+pytest loads a plugin of ours, other runners are run by a recorder. Behind tox, pytest writes outcomes if tox passes our
+variables on, and if it is asked which command it runs. What unittest prints is read only for commands that may start a
+runner which nothing of ours records, such as shell scripts. A program can forge it no more easily than a record: the
+variants of the tests decide what either is worth (see `gumshoe.env.verifier`).
 """
 
 from __future__ import annotations
@@ -14,16 +13,29 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, pairwise
+from dataclasses import dataclass
+from itertools import chain
 from posixpath import basename
 
 from gumshoe.protocols import Sandbox
-from gumshoe.records import TestOutcome
-from gumshoe.tools.runs.programs import end_running, is_pytest, our_plugin, pytest_options, python_words, read_outcomes
+from gumshoe.records import ExecResult, TestOutcome
+from gumshoe.tools.runs.programs import (
+    end_running,
+    ignores_path,
+    is_pytest,
+    our_plugin,
+    our_program,
+    pytest_options,
+    python_words,
+    read_outcomes,
+)
 
-__all__ = ["behind_tox", "parse_sympy", "parse_unittest", "read_record", "record_variables"]
+__all__ = ["Launch", "behind_tox", "launch", "outcomes_of", "parse_unittest", "record_variables"]
 
 RECORD = "outcomes.jsonl"
+RECORDER = "runs.unittest_runs"
+SCRIPTS = ("runtests.py", "bin/test")
+"""Endings of the scripts whose runners we know: Django's and sympy's."""
 TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
 SKIPPED = re.compile(r"skipped\b")
 NEXT_TEST = re.compile(r" \.\.\. (?=\w+ \(\w+\.[\w.]+\)(?: \.\.\. |$))")
@@ -38,21 +50,6 @@ WORDS = {
     "expected failure": "xfailed",
     "unexpected success": "xpassed",
 }
-SYMPY_FILE = re.compile(r"^(?P<path>\S+\.py)\[\d+\]\s*$")
-SYMPY_TEST = re.compile(r"^(?P<name>test_\w+) (?:.* )?(?P<word>ok|F|E|f|X|s|w)(?: .*)?$")
-SYMPY_WORDS = {
-    "ok": "passed",
-    "F": "failed",
-    "E": "error",
-    "f": "xfailed",
-    "X": "xpassed",
-    "s": "skipped",
-    "w": "skipped",
-}
-SYMPY_RULE = re.compile(r"^_{70,}$")
-SYMPY_TITLE = re.compile(r"^_* (?P<path>\S+?\.py)(?::(?P<name>\w+))? _*$")
-"""Follows a rule; there is no room for underscores beside a long name."""
-SYMPY_END = re.compile(r"^(?:_{70,}|=+ tests finished: .*)$")
 TOTAL = re.compile(r"^Ran \d+ tests? in ")
 """What unittest prints when all tests are over."""
 BROKEN = ("error", "failed")
@@ -60,7 +57,7 @@ WORST_FIRST = ("crashed", "error", "failed", "xpassed", "skipped", "xfailed", "p
 
 
 def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict[str, str]:
-    """The variables with which pytest, or our recorder, writes what `read_record` reads.
+    """The variables with which pytest, or our recorder, writes what `outcomes_of` reads.
 
     Args:
         sandbox: where the tests are run.
@@ -76,14 +73,55 @@ def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict
     }
 
 
-def read_record(sandbox: Sandbox, exit_code: int | None) -> tuple[TestOutcome, ...]:
-    """The outcomes that a run with this exit code, None for one that took too long, has written; none if it wrote none,
-    or if a program removed or replaced the record.
+@dataclass(frozen=True)
+class Launch:
+    """What is started.
+
+    Attributes:
+        argv: the command.
+        script: the path of a script that is a test itself if it reports none.
+        recorded: whether pytest or our recorder sees every test; what is printed then counts for nothing. Shell
+            commands, and scripts that we do not know, may start any runner.
     """
+
+    argv: tuple[str, ...]
+    script: str | None = None
+    recorded: bool = True
+
+
+def launch(entrypoint: Sequence[str], support: str) -> Launch:
+    """What runs an entrypoint's tests and records each of them.
+
+    pytest loads a plugin, whatever starts it. Other modules, such as unittest, and Python scripts, such as Django's
+    `runtests.py` and sympy's `bin/test`, are run by a recorder, and so is pytest on an interpreter that does not look
+    for the plugin; a script that reports no tests is a test itself.
+
+    Args:
+        entrypoint: the task's argv.
+        support: the folder with our package inside the sandbox.
+    """
+    recorder = our_program(support, RECORDER)
+    words = python_words(entrypoint)
+    if words:
+        options, rest = entrypoint[:words], tuple(entrypoint[words:])
+        if rest[:1] == ("-m",) and (not is_pytest(entrypoint) or ignores_path(entrypoint)):
+            return Launch((*options, *recorder, "--", *rest), recorded=rest[1] in ("unittest", "pytest"))
+        if rest and rest[0].endswith((".py", *SCRIPTS)):
+            own_runner = rest[0].endswith(SCRIPTS)
+            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"), recorded=own_runner)
+    elif entrypoint[0].endswith(SCRIPTS):
+        return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
+    return Launch(tuple(entrypoint), recorded=is_pytest(entrypoint))
+
+
+def outcomes_of(sandbox: Sandbox, how: Launch, result: ExecResult) -> tuple[TestOutcome, ...]:
+    """The outcomes of a run's tests; none if it wrote none, or if a program removed or replaced the record."""
     try:
-        return read_outcomes(sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False), exit_code)
+        record = sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False)
     except OSError:
-        return ()
+        record = b""
+    outcomes = read_outcomes(record, result.exit_code)
+    return outcomes if outcomes or how.recorded else parse_unittest(result.output, result.exit_code)
 
 
 def parse_unittest(output: str, exit_code: int | None) -> tuple[TestOutcome, ...]:
@@ -107,36 +145,6 @@ def parse_unittest(output: str, exit_code: int | None) -> tuple[TestOutcome, ...
         for test, outcome in found.items()
     )
     return end_running(made, exit_code)
-
-
-def parse_sympy(output: str) -> tuple[TestOutcome, ...]:
-    """The outcomes in what sympy's `bin/test --verbose` printed; none where it is not that."""
-    path = ""
-    found: dict[str, str] = {}
-    lines = output.splitlines()
-    for line in lines:
-        file = SYMPY_FILE.match(line)
-        test = SYMPY_TEST.match(line)
-        if file:
-            path = file["path"]
-        elif test and path:
-            found[f"{path}::{test['name']}"] = SYMPY_WORDS[test["word"]]
-    messages = dict(_sympy_messages(lines))
-    found |= {test: "error" for test in messages if test not in found}
-    return tuple(
-        TestOutcome.model_validate({"id": test, "outcome": outcome, "message": messages.get(test, "")})
-        for test, outcome in found.items()
-    )
-
-
-def _sympy_messages(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each failed test, or file that could not be imported, with its traceback."""
-    for start, (line, following) in enumerate(pairwise(lines)):
-        title = SYMPY_TITLE.match(following) if SYMPY_RULE.match(line) else None
-        if title:
-            rest = lines[start + 2 :]
-            end = next((number for number, each in enumerate(rest) if SYMPY_END.match(each)), len(rest))
-            yield "::".join(filter(None, title.groups())), "\n".join(rest[:end]).strip()
 
 
 def _verdicts(lines: Sequence[str], *, is_over: bool) -> Iterator[tuple[str, str]]:

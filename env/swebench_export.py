@@ -18,11 +18,11 @@ from gumshoe.env.environments import INSIDE, RECORD, environment_folder
 from gumshoe.env.tasks.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
-from gumshoe.env.verifier.repository import launch
 from gumshoe.env.verifier.rules import named_test_files
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
+from gumshoe.tools.runs.programs import is_pytest
 
 __all__ = ["Exported", "export_tasks", "write_context"]
 
@@ -78,8 +78,7 @@ def _refusal(task: Task, oracle: Oracle) -> str | None:
         return None
     if not oracle.fail_to_pass:
         return "its answer names no test that is to pass, and the harness needs one"
-    argv = launch(task.entrypoint, "").argv
-    if not any(word in ("pytest", "bare-pytest") for word in argv[:4]):
+    if not is_pytest(task.entrypoint):
         return f"its tests are run by `{shlex.join(task.entrypoint)}`, and the harness reads the output of pytest"
     return _context_refusal(task)
 

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.git import Patterns
-from gumshoe.env.outcomes import behind_tox, parse_sympy, parse_unittest, read_record, record_variables
+from gumshoe.env.outcomes import behind_tox, launch, outcomes_of, record_variables
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
-from gumshoe.tools.runs.programs import NO_TRACEBACKS, behind_launcher, ignores_path, our_program, python_words
+from gumshoe.tools.runs.programs import NO_TRACEBACKS, behind_launcher
 
 __all__ = ["READONLY_FILE", "Workspace"]
 
@@ -152,7 +152,7 @@ class Workspace:
     ) -> TestRun:
         """Puts the read-only files and our pytest plugin back, then runs `entrypoint`.
 
-        Outcomes of single tests are known for pytest, `unittest -v` and sympy's `bin/test --verbose`.
+        Outcomes of single tests are known for pytest, unittest, and the runners of Django and sympy.
 
         Args:
             timeout: seconds; None takes the task's limit for one command. Outcomes up to it are kept.
@@ -169,13 +169,9 @@ class Workspace:
             self._put_back_readonly()
             sandbox.prepare_support()
         wanted = plugins or {}
-        entrypoint = self.entrypoint
-        words = python_words(entrypoint)
-        if ignores_path(entrypoint) or (words and entrypoint[words : words + 2] == ("-m", "unittest")):
-            recorder = our_program(sandbox.support, "runs.unittest_runs")
-            entrypoint = (*entrypoint[:words], *recorder, "--", *entrypoint[words:])
+        how = launch(self.entrypoint, sandbox.support)
         result = sandbox.run(
-            entrypoint,
+            how.argv if how.recorded else self.entrypoint,  # Of what the recorder may not know, nothing is changed.
             env={
                 **record_variables(sandbox, *wanted, options="" if tracebacks else NO_TRACEBACKS),
                 **{name: value for variables in wanted.values() for name, value in variables.items()},
@@ -183,9 +179,7 @@ class Workspace:
             timeout=self.task.limits.command_timeout_s if timeout is None else timeout,
             warm=warm,
         )
-        code = result.exit_code
-        outcomes = read_record(sandbox, code) or parse_unittest(result.output, code) or parse_sympy(result.output)
-        return TestRun(result=result, outcomes=outcomes)
+        return TestRun(result=result, outcomes=outcomes_of(sandbox, how, result))
 
     def is_readonly(self, path: str) -> bool:
         """Whether the agent may not write there."""

@@ -134,7 +134,7 @@ def check_tools() -> None:
         raise ConfigError("the official harness is not installed: pip install 'gumshoe-debug[swebench]'")
     if shutil.which("docker") is None:
         raise SandboxError("the harness calls the program `docker`, which is not installed")
-    from gumshoe.env.sandboxes.containers.engine import connect
+    from gumshoe.env.sandboxes.engine import connect
 
     with contextlib.closing(connect()):
         return

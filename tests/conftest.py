@@ -51,7 +51,7 @@ def unavailable_reason(backend: str) -> str | None:
 
 
 def _check_podman() -> str | None:
-    from gumshoe.env.sandboxes.containers.engine import PODMAN, engine_unavailable_reason
+    from gumshoe.env.sandboxes.engine import PODMAN, engine_unavailable_reason
 
     reason = engine_unavailable_reason(PODMAN, IMAGE)
     return None if reason is None else f"podman: {reason}"
@@ -144,14 +144,6 @@ def forgotten_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     for name, module in list(sys.modules.items()) if searched else ():
         if Path(getattr(module, "__file__", None) or "").is_relative_to(temporary):
             del sys.modules[name]
-
-
-@pytest.fixture
-def no_earlier_server() -> None:
-    """A warm sandbox of an earlier test may have the server of another test runner, which observations tell."""
-    from gumshoe.env.sandboxes.open import close_pools
-
-    close_pools()
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import yaml
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.env import DebugEnv
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.channel import Link
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.scoring import load_scorers

@@ -25,8 +25,8 @@ from rich.table import Table
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch, parse_patch
 from gumshoe.env.git import Repositories
+from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.rows import read_rows
-from gumshoe.env.tasks.swebench import load_swebench
 from gumshoe.env.verifier import grade_all
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import GumshoeError
@@ -48,10 +48,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("runs/images"), help="where the harness writes (runs/images)")
     options = parser.parse_args()
     rows = {row["instance_id"]: row for row in read_rows(options.rows)}
-    debug = dict(_by_id(load_swebench(options.rows, regime="debug")))
+    debug = dict(_by_id(load_tasks("swebench", path=options.rows, regime="debug")))
     table = Table("row", *options.parts, "seconds")
     wrong = 0
-    for task, oracle in load_swebench(options.rows, regime="issue"):
+    for task, oracle in load_tasks("swebench", path=options.rows, regime="issue"):
         if options.only and task.id not in options.only:
             continue
         started, cells = time.monotonic(), []

@@ -38,7 +38,7 @@ def containers_of(pids: list[int]) -> list[str]:
     """Containers that this soak's processes created and nobody has removed."""
     if shutil.which("docker") is None:
         return []
-    from gumshoe.env.sandboxes.containers.engine import PROCESS_LABEL
+    from gumshoe.env.sandboxes.engine import PROCESS_LABEL
 
     form = '{{.ID}} {{.Label "' + PROCESS_LABEL + '"}}'
     listed = subprocess.run(["docker", "ps", "-a", "--format", form], capture_output=True, text=True, check=False)

@@ -66,7 +66,6 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=16, help="workers (16)")
     parser.add_argument("--kills", type=int, default=20, help="times SIGKILL (20)")
     parser.add_argument("--sandbox", default="bubblewrap", help="sandbox (bubblewrap)")
-    parser.add_argument("--pool", type=int, default=16, help="warm sandboxes (16)")
     parser.add_argument("--junk", type=float, default=0.05, help="share of the model's answers that are junk (0.05)")
     parser.add_argument("--hostile", type=float, default=0.05, help="share of the episodes that are hostile (0.05)")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long; resumable")
@@ -276,7 +275,7 @@ class Soak:
                 "base_url": f"http://127.0.0.1:{self.account.port}/v1",
                 "retry": {"first_s": 0.05},
             },
-            "sandbox": {"kind": self.options.sandbox, "pool": self.options.pool},
+            "sandbox": {"kind": self.options.sandbox},
             "workers": self.options.workers,
         }
         self.config.write_text(yaml.safe_dump(config), encoding="utf-8")

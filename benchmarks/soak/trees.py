@@ -122,7 +122,7 @@ def start(folder: Path, out: Path) -> subprocess.Popen[bytes]:
             "options": {"edits": str(folder / "edits.json")},
         },
         "branch": {"at": "edit", "width": WIDTH},
-        "sandbox": {"kind": "bubblewrap", "pool": 2},
+        "sandbox": {"kind": "bubblewrap"},
         "workers": 2,
     }
     file = folder / f"{out.name}.yaml"

@@ -33,7 +33,6 @@ from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.config import validate
 from gumshoe.env.sandboxes.channel import Channel
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.records import Completion, ToolCall
 
 PARTS = ("collect", "overhead", "steps", "export")
@@ -77,7 +76,6 @@ def _measure(options: argparse.Namespace, out: Path, workers: int) -> dict[str, 
     own, began = time.process_time(), time.monotonic()
     result = collect(config)
     wall, own = time.monotonic() - began, time.process_time() - own
-    close_pools()
     size = (out / "trajectories.jsonl").stat().st_size
     return {
         "workers": workers,
@@ -89,30 +87,22 @@ def _measure(options: argparse.Namespace, out: Path, workers: int) -> dict[str, 
 
 
 def overhead(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
-    """The share of wall time spent in the sandbox's own commands, one worker, with and without a warm sandbox."""
-    rows: list[dict[str, Any]] = []
-    for pool in (0, 1):
-        config = teacher(options, home / f"overhead{pool}", 1, pool=pool)
-        with waiting() as waited:
-            began = time.monotonic()
-            result = collect(config)
-            wall = time.monotonic() - began
-        close_pools()
-        turns = [step for one in read_trajectories(Path(config.out)) for step in one.steps]
-        rows.append(
-            {
-                "warm sandboxes": pool,
-                "episodes": result.finished,
-                "s per episode": round(wall / result.finished, 3),
-                "share in the sandbox": round(sum(waited) / wall, 3),
-                "share of turns in tools": round(
-                    sum(seen.duration_s for step in turns for seen in step.observations)
-                    / sum(step.duration_s for step in turns),
-                    3,
-                ),
-            }
-        )
-    return rows
+    """The share of wall time spent in the sandbox's own commands, one worker."""
+    config = teacher(options, home / "overhead", 1)
+    with waiting() as waited:
+        began = time.monotonic()
+        result = collect(config)
+        wall = time.monotonic() - began
+    turns = [step for one in read_trajectories(Path(config.out)) for step in one.steps]
+    in_tools = sum(seen.duration_s for step in turns for seen in step.observations)
+    return [
+        {
+            "episodes": result.finished,
+            "s per episode": round(wall / result.finished, 3),
+            "share in the sandbox": round(sum(waited) / wall, 3),
+            "share of turns in tools": round(in_tools / sum(step.duration_s for step in turns), 3),
+        }
+    ]
 
 
 def over_steps(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
@@ -151,7 +141,6 @@ def exports(options: argparse.Namespace, home: Path) -> list[dict[str, Any]]:
     """Exports many copies of a few trajectories."""
     config = teacher(options, home / "origin", 2)
     collect(config)
-    close_pools()
     return [_export(home, home / "origin", rows) for rows in options.rows]
 
 
@@ -204,7 +193,7 @@ def waiting() -> Generator[list[float]]:
         Channel.exchange = asked
 
 
-def teacher(options: argparse.Namespace, out: Path, workers: int, pool: int | None = None) -> CollectConfig:
+def teacher(options: argparse.Namespace, out: Path, workers: int) -> CollectConfig:
     """A run of the scripted teacher."""
     return make_config(
         options,
@@ -212,7 +201,6 @@ def teacher(options: argparse.Namespace, out: Path, workers: int, pool: int | No
         {"kind": "teacher", "explore": 0.0},
         limit=options.episodes,
         workers=workers,
-        sandbox={"kind": options.sandbox, "pool": workers if pool is None else pool},
     )
 
 

@@ -28,10 +28,9 @@ from rich.console import Console
 
 from benchmarks.speed.bug import Bug, find_bug
 from benchmarks.speed.env_images import image_figures, timed
-from benchmarks.speed.env_report import BARE_BESIDE, VERDICT, goals, show
+from benchmarks.speed.env_report import BARE_BESIDE, goals, show
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
-from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.env.verifier import PreparedVerifier, Verdict, verify
+from gumshoe.env.verifier import verify
 from gumshoe.errors import GumshoeError, SandboxError
 from gumshoe.records import Task, ToolCall
 
@@ -221,51 +220,22 @@ def ending_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Tim
 
 
 def verdict_times(bug: Bug, config: SandboxConfig, repeats: int) -> dict[str, Times]:
-    """Seconds of a verdict in a warm sandbox, alternating with the bare test command in another warm one.
-
-    One verdict is prepared while the agent would work, as in an episode; the other has nothing prepared.
-    """
+    """Seconds of a verdict, alternating with the bare test command in a sandbox that is there."""
     task, oracle = bug.task, bug.oracle
-    pooled = config.model_copy(update={"pool": 2})
-    prepared: list[PreparedVerifier] = []
 
-    def checked(verdict: Verdict) -> None:
+    def judge() -> None:
+        verdict = verify(task, oracle, oracle.gold_patch, config, trusted=True)
         if not verdict.resolved:
             raise SandboxError(f"the gold patch is not resolved: {verdict.explanation}")
 
-    def prepare() -> None:
-        prepared.append(PreparedVerifier(task, oracle, pooled, trusted=True))
-        prepared[-1].wait()
-
-    try:
-        with open_sandbox(task, pooled, trusted=True) as sandbox:
-            return in_turns(
-                repeats,
-                **{
-                    BARE_BESIDE: lambda: sandbox.run(task.entrypoint),
-                    "preparing a verdict": prepare,
-                    VERDICT: lambda: checked(prepared.pop().verify(oracle.gold_patch)),
-                    "verdict, not prepared": lambda: checked(
-                        verify(task, oracle, oracle.gold_patch, pooled, trusted=True)
-                    ),
-                },
-            )
-    finally:
-        for each in prepared:
-            each.close()
-        close_pools()
+    with open_sandbox(task, config, trusted=True) as sandbox:
+        return in_turns(repeats, **{BARE_BESIDE: lambda: sandbox.run(task.entrypoint), "verdict": judge})
 
 
 def reset_times(task: Task, config: SandboxConfig, repeats: int) -> dict[str, Times]:
-    """Seconds of a reset that starts a fresh sandbox, and of one that takes a warm one."""
-    pooled = config.model_copy(update={"pool": 1})
-    with episode_env(task, config) as fresh, episode_env(task, pooled) as warm:
-        works = {"cold reset": lambda: fresh.reset(seed=0)}
-        if config.kind != "local":
-            works["pooled reset"] = lambda: warm.reset(seed=0)
-        times = in_turns(repeats, **works)
-    close_pools()
-    return times
+    """Seconds of a reset."""
+    with episode_env(task, config) as env:
+        return in_turns(repeats, reset=lambda: env.reset(seed=0))
 
 
 def episode(bug: Bug, config: SandboxConfig) -> None:
@@ -277,13 +247,11 @@ def episode(bug: Bug, config: SandboxConfig) -> None:
 
 
 def episodes_per_minute(bug: Bug, config: SandboxConfig, workers: int) -> float:
-    """Scripted episodes per minute with `workers` threads, in warm sandboxes if there are any."""
-    pooled = config.model_copy(update={"pool": workers})
+    """Scripted episodes per minute with `workers` threads."""
     count = max(4, workers)
     with ThreadPoolExecutor(workers) as threads:
-        list(threads.map(lambda _: episode(bug, pooled), range(min(workers, 2))))
-        seconds = timed(lambda: list(threads.map(lambda _: episode(bug, pooled), range(count))))
-    close_pools()
+        list(threads.map(lambda _: episode(bug, config), range(min(workers, 2))))
+        seconds = timed(lambda: list(threads.map(lambda _: episode(bug, config), range(count))))
     return 60 * count / seconds
 
 

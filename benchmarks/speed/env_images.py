@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import docker
 
 from gumshoe.env import DebugEnv, SandboxConfig
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.swebench_export import write_context
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
 
@@ -20,29 +19,19 @@ __all__ = ["image_figures", "timed"]
 
 WITHOUT = {"workdir": "/testbed", "environment": None}
 """How the image's workspace differs: resets and restores need nothing that the tests import."""
-PREPARING_S = 4.0
-"""How long an episode lasts apart from what is measured: the next sandbox is prepared in that time."""
 
 
 def image_figures(task: Task, config: SandboxConfig, repeats: int) -> tuple[dict[str, list[float]], float]:
-    """Seconds of cold and pooled resets and of a restore, and MB of memory that an episode's sandbox uses."""
-    times: dict[str, list[float]] = {"cold reset, image": [], "pooled reset, image": [], "restore, image": []}
-    memory = 0.0
-    with _as_image(task, config.image) as packed:
-        for name, pool in (("cold reset, image", 0), ("pooled reset, image", 1)):
-            env = DebugEnv(packed, sandbox=config.model_copy(update={"pool": pool}), trusted=True)
-            for turn in range(repeats + 2):
-                seconds = timed(lambda env=env: env.reset(seed=0))
-                if turn > 1:  # The first two find nothing prepared.
-                    times[name].append(seconds)
-                time.sleep(PREPARING_S if pool else 0)
-            kept = env.snapshot()
-            memory = memory or _memory_mb()
-            for _ in range(repeats if pool else 0):
-                env.step(ToolCall(id="1", name="rewrite", arguments={"path": "note.txt", "code": "x\n"}))
-                times["restore, image"].append(timed(lambda env=env, kept=kept: env.restore(kept)))
-            env.close()
-        close_pools()
+    """Seconds of resets and of a restore, and MB of memory that an episode's sandbox uses."""
+    times: dict[str, list[float]] = {"reset, image": [], "restore, image": []}
+    with _as_image(task, config.image) as packed, closing(DebugEnv(packed, sandbox=config, trusted=True)) as env:
+        for _ in range(repeats):
+            times["reset, image"].append(timed(lambda: env.reset(seed=0)))
+        kept = env.snapshot()
+        memory = _memory_mb()
+        for _ in range(repeats):
+            env.step(ToolCall(id="1", name="rewrite", arguments={"path": "note.txt", "code": "x\n"}))
+            times["restore, image"].append(timed(lambda: env.restore(kept)))
     return times, memory
 
 

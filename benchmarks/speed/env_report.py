@@ -9,9 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["BARE_BESIDE", "QUICK", "VERDICT", "WARM", "goals", "show"]
+__all__ = ["BARE_BESIDE", "QUICK", "WARM", "goals", "show"]
 
-VERDICT, BARE_BESIDE = "verdict", "bare test command, compared with the verdict"
+BARE_BESIDE = "bare test command, compared with the verdict"
 QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
 WARM = {"eval": 0.5, "pdb restart, b, c": 0.5}
 """Tools that the test server forks, and how long they may take compared with the bare test command."""
@@ -39,17 +39,11 @@ def goals(backends: Mapping[str, Any]) -> list[Goal]:
         median = {row: figures["median_ms"] for row, figures in part["operations"].items()}
         if "docker exec" in median:
             found += [Goal(f"docker exec / {row}", median["docker exec"] / median[row], 20, True) for row in QUICK]
-            found.append(Goal("pooled reset / cold reset", median["pooled reset"] / median["cold reset"], 0.2))
-        if "pooled reset, image" in median:
-            found.append(Goal(f"pooled reset of a task in an image, ms, {name}", median["pooled reset, image"], 100))
         bare = median["bare test command"]
         found += [Goal(f"{row} / bare test command, {name}", median[row] / bare, most) for row, most in WARM.items()]
         variants = median["whatif, 8 variants, quick"] / median["one failing test"]
         found.append(Goal(f"quick whatif of 8 variants / one failing test, {name}", variants, 3))
         found.append(Goal(f"snapshot and restore, paused, ms, {name}", median["snapshot and restore, paused"], 30))
-        if VERDICT in median:
-            extra = median[VERDICT] - median[BARE_BESIDE]
-            found.append(Goal(f"verdict minus the bare test command, ms, {name}", extra, 30))
         found.append(Goal(f"host MB, 16 open, {name}", part["memory_mb_16_open"], 120))
     return found
 

@@ -20,7 +20,6 @@ from rich.table import Table
 from benchmarks.results.drawn_bugs import draw
 from benchmarks.speed.bug import Bug, as_bug, gold_edit
 from benchmarks.speed.env import paused_env, snapshot_times, test_times
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import GumshoeError
 
 GOALS = {"eval": 0.5, "debugger": 0.5, "whatif": 3.0, "snapshot ms": 30.0}
@@ -45,7 +44,6 @@ def main() -> None:
             console.print(f"{bug.task.id}: {shown}", highlight=False)
         except (GumshoeError, SystemExit) as error:
             console.print(f"[yellow]{package} left out: {error}")
-        close_pools()
     if not found:
         raise SystemExit("no package could be measured")
     if options.json is not None:

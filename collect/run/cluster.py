@@ -24,7 +24,6 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.records import Task
@@ -100,9 +99,6 @@ class Host:
     def reset(self, task: Task, options: dict[str, Any], seed: int) -> None:
         """Begins an episode; an earlier one that was left behind is closed. The oracle never enters a sandbox."""
         self.close()
-        # One episode at a time needs only one warm sandbox.
-        sandbox: SandboxConfig = options["sandbox"] or SandboxConfig()
-        options = {**options, "sandbox": sandbox.model_copy(update={"pool": min(sandbox.pool, 1)})}
         self._environment = DebugEnv(task, **options)
         self._environment.reset(seed=seed)
         self._backends.add(self._environment.sandbox.backend)
@@ -121,11 +117,9 @@ class Host:
 
     def shutdown(self) -> None:
         """Removes everything that this host, and dead ones on the same machine, have in sandboxes."""
-        from gumshoe.env.sandboxes.containers.engine import reap_orphans
-        from gumshoe.env.sandboxes.open import close_pools
+        from gumshoe.env.sandboxes.engine import reap_orphans
 
         self.close()
-        close_pools()
         if "docker" in self._backends:
             with suppress(SandboxError):
                 reap_orphans()

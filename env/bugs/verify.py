@@ -22,7 +22,7 @@ from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.tasks import Project, Suite
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.programs.project import holds_tests
-from gumshoe.env.sandboxes.open import close_pools, open_sandbox
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import FAILING, PASSING
 from gumshoe.storage import parse_json
@@ -242,9 +242,6 @@ class VerdictJournal:
 class VerifierPool:
     """Lends each batch a sandbox of its project that no other thread is using.
 
-    Sandboxes are used again for other projects, as many as there are workers: starting one takes as long as judging
-    several candidates.
-
     Args:
         journal: has verdicts of earlier runs, and takes in the new ones.
     """
@@ -252,10 +249,8 @@ class VerifierPool:
     def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
         self._config = config
         self._journal = journal
-        self._sandbox = config.sandbox.with_pool(config.workers)
         self._lock = threading.Lock()
         self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
-        self._environments: set[str | None] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -263,8 +258,6 @@ class VerifierPool:
     def __exit__(self, *_: object) -> None:
         for name in list(self._idle):
             self.release(name)
-        # Other threads may use the sandboxes of other environments.
-        close_pools(self._environments)
 
     def verify(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
@@ -295,8 +288,7 @@ class VerifierPool:
             idle = self._idle[project.name]
             if idle:
                 return idle.pop()
-            self._environments.add(project.suite.environment)
         config = self._config
         return ProjectVerifier(
-            project.name, project.path, self._sandbox, timeout_s=config.timeout_s, suite=project.suite
+            project.name, project.path, config.sandbox, timeout_s=config.timeout_s, suite=project.suite
         )

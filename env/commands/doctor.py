@@ -53,9 +53,11 @@ def run_doctor(arguments: argparse.Namespace) -> int:
         console.print(f"bubblewrap: {bwrap.path}, version {bwrap.version}", highlight=False)
     for kind in ("docker", "podman"):
         if reasons[kind] is None:
-            console.print(f"{kind}: image {config.image} {_digest(kind, config.image)}", highlight=False)
-            console.print(f"{kind}: {_facts(kind)}", highlight=False)
-            console.print(f"{kind}: {_pulled(kind)}", highlight=False)
+            from gumshoe.env.sandboxes.engine import ENGINES, engine_facts, image_digest
+
+            digest = image_digest(config.image, ENGINES[kind])
+            console.print(f"{kind}: image {config.image} {digest}", highlight=False)
+            console.print(f"{kind}: {engine_facts(ENGINES[kind])}", highlight=False)
     console.print(f"filter of system calls: {filter_unavailable_reason() or 'on'}", highlight=False)
     for trusted, whose in ((False, "a model"), (True, "a trusted script")):
         console.print(f"for {whose}: {_pick(config, trusted=trusted)}", highlight=False)
@@ -73,31 +75,9 @@ def _table(reasons: dict[str, str | None]) -> Table:
     return table
 
 
-def _digest(kind: str, image: str) -> str | None:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES, image_digest
-
-    return image_digest(image, ENGINES[kind])
-
-
-def _facts(kind: str) -> str:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES, engine_facts
-
-    return engine_facts(ENGINES[kind])
-
-
-def _pulled(kind: str) -> str:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES
-    from gumshoe.env.sandboxes.containers.pulled_images import pulled_images
-
-    images = pulled_images(ENGINES[kind].address)
-    size = sum(image.size for image in images) / 1e9
-    policy = SandboxConfig().pull
-    return f"images pulled by Gumshoe: {len(images)}, {size:.1f} GB; sandbox.pull is {policy} unless a config sets it"
-
-
 def _pick(config: SandboxConfig, *, trusted: bool) -> str:
     try:
-        return choose(None, config, trusted=trusted).sentence
+        return f"sandbox {choose(None, config, trusted=trusted)}"
     except (ConfigError, SandboxError) as error:
         return str(error)
 
@@ -106,7 +86,7 @@ def try_pytest(config: SandboxConfig) -> tuple[bool, str]:
     """Runs pytest in the sandbox that a model's calls get: whether it works there, and a line that says so."""
     task, _ = load_tasks("casebook")[0]
     try:
-        kind = choose(None, config, trusted=False).kind
+        kind = choose(None, config, trusted=False)
     except (ConfigError, SandboxError):
         return False, "pytest: not tried, for want of a sandbox"
     try:
@@ -122,7 +102,7 @@ def try_pytest(config: SandboxConfig) -> tuple[bool, str]:
 
 
 def _reap(console: Console) -> None:
-    from gumshoe.env.sandboxes.containers.engine import ENGINES, reap_orphans
+    from gumshoe.env.sandboxes.engine import ENGINES, reap_orphans
     from gumshoe.env.sandboxes.host.owners import reap_folders
 
     _say_removed(console, "temporary folders", reap_folders())

@@ -89,7 +89,7 @@ def configure_tasks(parser: argparse.ArgumentParser) -> None:
                 action="append",
                 default=[],
                 metavar="KEY=VALUE",
-                help="set a key of the sandbox, such as mirror=localhost:5000",
+                help="set a key of the sandbox, such as memory_mb=4096",
             )
             action.add_argument("--workers", type=int, default=1, metavar="N", help="sandboxes used in parallel")
         if name == "export":

@@ -12,9 +12,9 @@
 |---|---|
 | `open` | chooses the kind of sandbox, starts it and puts the task in; the door |
 | `client` | `WardenSandbox`: run, read, write, sessions, snapshots |
-| `link`, `channel` | the connection to a warden: its life, and one request with its answer |
+| `channel` | the connection to a warden: its life (`Link`), and one request with its answer (`Channel`) |
 | `backend` | what a backend is |
-| `local`, `bubblewrap`, `docker` | the backends; what they need is in `host` and `containers` |
-| `staging` | what is put into a sandbox |
-| `pool` | sandboxes that are started ahead |
+| `local`, `bubblewrap`, `docker` | the backends; the folder `host` has what the first two need of this machine |
+| `engine` | Docker and Podman: connections, images, orphans |
+| `staging`, `byte_code` | what is put into a sandbox: the repository and our modules, and the byte code of tests |
 """

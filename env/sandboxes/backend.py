@@ -57,8 +57,6 @@ class SandboxLayout:
         disposable: a folder that the warden makes, and removes at the end, even when the host has died.
         folders: more folders that the warden makes.
         disk: bytes that may be written in all, watched where the file system has no limit of its own.
-        scratch: the folders that programs are meant to write in, all empty at the start, the workspace among them;
-            none if the sandbox cannot be used again.
         patch_limit: the most bytes of changed files that are reported.
         user: user and group that the warden becomes, when it starts as root and programs must not be.
     """
@@ -73,7 +71,6 @@ class SandboxLayout:
     user: tuple[int, int] | None = None
     disk: int | None = None
     patch_limit: int | None = None
-    scratch: Sequence[str] = ()
 
 
 class Backend(Protocol):

@@ -74,7 +74,6 @@ class BubblewrapBackend(ChildProcess):
             environment={**program_environment(path, home=HOME, temporary=TEMPORARY), "USER": "gumshoe", **config.env},
             limits={**resource_limits(config, memory=True), "RLIMIT_NPROC": config.pids},
             user=(user, user) if as_root else None,
-            scratch=(workdir, TEMPORARY, STATE, HOME, SHARED_MEMORY),
         )
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:

@@ -12,6 +12,7 @@ still takes nothing that does not have the form of the operation's answers.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import json
 import re
@@ -26,11 +27,14 @@ from pexpect.spawnbase import SpawnBase
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from gumshoe.env.inside.loading import PACKAGE, READ
-from gumshoe.errors import SandboxError
+from gumshoe.env.sandboxes.backend import Backend
+from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["Channel", "WardenGone", "bootstrap_argv", "check_reply", "package_files", "payload", "text_of"]
+__all__ = ["RPC_GRACE_S", "Channel", "Link", "bootstrap_argv", "check_reply", "package_files", "payload", "text_of"]
 
 START_TIMEOUT_S = 60.0
+RPC_GRACE_S = 60.0
+"""How long a warden may take to answer, beyond what the operation itself may take."""
 START = """\
 import os, sys, tty
 tty.setraw(0)
@@ -40,10 +44,6 @@ SERVE = f"""\
 from {PACKAGE}.warden.serving import serve
 serve(0, 1, files)
 """
-
-
-class WardenGone(SandboxError):
-    """The warden died or stopped answering."""
 
 
 class Channel:
@@ -58,7 +58,7 @@ class Channel:
     def start(self, word: str) -> None:
         """Sends the sources to the interpreter that has been started with `bootstrap_argv(..., word)`.
 
-        Raises WardenGone, with what the interpreter printed, when it does not come up.
+        Raises SandboxError, with what the interpreter printed, when it does not come up.
         """
         with self._lock:
             self._expect(f"{word}\n".encode(), START_TIMEOUT_S)
@@ -73,8 +73,7 @@ class Channel:
         Raises:
             OSError: what the operating system in the sandbox refused, as its own subclass.
             ValueError: a regular expression is wrong.
-            WardenGone: there was no answer.
-            SandboxError: the warden failed, or what came is not an answer to this operation.
+            SandboxError: there was no answer, the warden failed, or what came is not an answer to this operation.
         """
         nonce = secrets.token_hex(16)
         request = json.dumps({"nonce": nonce, "op": op, **arguments})
@@ -86,7 +85,7 @@ class Channel:
 
     def give_up(self) -> None:
         """Ends the exchange that another thread has under way, and the program that it waits for, with a SandboxError
-        there. The warden stays usable. Raises WardenGone.
+        there. The warden stays usable. Raises SandboxError.
         """
         # When the host says anything, the warden takes it to be done waiting; the answer to this request is noise.
         request = json.dumps({"nonce": secrets.token_hex(16), "op": "ping"})
@@ -99,20 +98,88 @@ class Channel:
                 while view:
                     view = view[self._terminal.send(bytes(view)) :]  # pyright: ignore[reportAttributeAccessIssue]
         except OSError as error:
-            raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
+            raise SandboxError(f"the sandbox is gone: {error.strerror or error}") from None
 
     def _expect(self, marker: bytes, timeout: float | None) -> bytes:
         """What came before the marker."""
         try:
             self._terminal.expect_exact(marker, timeout=timeout)  # pyright: ignore[reportArgumentType]
         except EOF:
-            raise WardenGone(f"the sandbox is gone{_last_log_line(self._terminal.before)}") from None
+            raise SandboxError(f"the sandbox is gone{_last_log_line(self._terminal.before)}") from None
         except TIMEOUT:
-            raise WardenGone(f"the sandbox did not respond for {timeout:g} s") from None
+            raise SandboxError(f"the sandbox did not respond for {timeout:g} s") from None
         except OSError as error:
-            raise WardenGone(f"the sandbox is gone: {error.strerror or error}") from None
+            raise SandboxError(f"the sandbox is gone: {error.strerror or error}") from None
         before = self._terminal.before
         return before if isinstance(before, bytes) else b""
+
+
+class Link:
+    """Starts the warden of a backend and asks things of it.
+
+    Attributes:
+        backend: the name of the kind of sandbox.
+        isolated: as in `Backend`.
+        facts: what the warden said about the sandbox: `root`, `state`, `python`, `environment`; and its `image_digest`.
+        closed: whether `close` has been called.
+
+    Args:
+        output_limit: bytes kept of one program's output.
+    """
+
+    def __init__(self, backend: Backend, output_limit: int) -> None:
+        self.backend = backend.name
+        self.isolated = backend.isolated
+        self._backend = backend
+        self._output_limit = output_limit
+        self.closed = False
+        try:
+            self._channel = self._connect()
+            self.facts: Mapping[str, Any] = {**self._configure(), "image_digest": backend.image_digest}
+        except OSError as error:
+            self._release()
+            raise SandboxError(f"the sandbox's folders cannot be made: {error}") from None
+        except BaseException:
+            self._release()
+            raise
+
+    def ask(self, op: str, timeout: float | None = RPC_GRACE_S, **arguments: Any) -> Any:
+        """One exchange. Raises SandboxClosed, and as `Channel.exchange` does."""
+        if self.closed:
+            raise SandboxClosed("the sandbox has been closed")
+        return self._channel.exchange(op, timeout, **arguments)
+
+    def give_up(self) -> None:
+        """Ends what another thread waits for; see `Channel.give_up`."""
+        if not self.closed:
+            self._channel.give_up()
+
+    def close(self) -> None:
+        """Kills everything and removes what was made. Idempotent."""
+        if self.closed:
+            return
+        try:
+            self._channel.exchange("shutdown", timeout=RPC_GRACE_S)
+        except SandboxError:
+            pass  # It is gone already, or does not answer; the backend kills what is left.
+        finally:
+            self._release()
+
+    def _connect(self) -> Channel:
+        word = secrets.token_hex(16)
+        channel = Channel(self._backend.connect(bootstrap_argv(self._backend.layout.python, word)))
+        channel.start(word)
+        return channel
+
+    def _configure(self) -> Mapping[str, Any]:
+        """Tells the warden where things are and what programs may use, and makes the workspace's folder."""
+        layout = dataclasses.asdict(self._backend.layout)
+        del layout["python"]  # It runs the warden already.
+        return self._channel.exchange("configure", layout=layout, cap=self._output_limit)
+
+    def _release(self) -> None:
+        self.closed = True
+        self._backend.close()
 
 
 def _result(text: bytes) -> Any:
@@ -232,7 +299,6 @@ _FORMS: Mapping[str, Any] = {
     "session_open": str,
     "session_request": _Exchange,
     "session_wait_message": _Exchange,
-    "inspect": Json,
     "tampering": list[str],
 }
 

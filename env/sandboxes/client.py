@@ -6,14 +6,12 @@ import base64
 import errno
 import posixpath
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from pydantic import JsonValue
 
 from gumshoe.env.diff import GitBlob
-from gumshoe.env.sandboxes.channel import text_of
-from gumshoe.env.sandboxes.link import RPC_GRACE_S, WardenConnection
+from gumshoe.env.sandboxes.channel import RPC_GRACE_S, Link, text_of
 from gumshoe.errors import SandboxClosed, SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match, SessionReply
 from gumshoe.tools.runs.programs import our_program, python_words
@@ -33,7 +31,7 @@ class WardenSandbox:
         test_server: whether programs that may be forked from a test server are.
     """
 
-    def __init__(self, link: WardenConnection, *, test_server: bool = True) -> None:
+    def __init__(self, link: Link, *, test_server: bool = True) -> None:
         self.backend = link.backend
         self.isolated = link.isolated
         self._link = link
@@ -168,22 +166,6 @@ class WardenSandbox:
             raise SandboxError(f"no program can be started in the sandbox: {error.strerror}") from None
         return WardenSession(name, self._link)
 
-    def start_test_server(self, order: Mapping[str, Any]) -> None:
-        """Starts the test server ahead of the first program, in the background; `order` is a link's `server`.
-
-        The repository need not be there yet. Where it cannot be started, the first program starts another.
-        """
-        self.prepare_support()
-        with suppress(OSError):
-            self._link.ask("start_server", forked=dict(order))
-
-    def prepare_server(self, argv: Sequence[str]) -> None:
-        """Starts the test server for a program that will be run, unless the pool has started it already."""
-        known = self._link.server
-        forked = self._fork_order(argv)
-        if forked is not None and (known is None or self._link.server is not known):
-            self.start_test_server(forked)
-
     def snapshot(self) -> str:
         """Keeps the workspace's files; the name stays good for as long as the sandbox lives."""
         return self._on_snapshot("snapshot")
@@ -230,19 +212,12 @@ class WardenSandbox:
         return {**self._activated, **(env or {})} or None
 
     def _fork_order(self, argv: Sequence[str]) -> dict[str, Any] | None:
-        """How the test server is to fork a program; None if it is not a Python program or there is to be no server.
-
-        Where that takes another server than the last one, it becomes the link's `server`; warm sandboxes start that.
-        """
+        """How the test server is to fork a program; None if it is not a Python program or there is to be no server."""
         words = python_words(argv)
         if not self._test_server or not (words or posixpath.basename(argv[0]) in COMMANDS):
             return None
         server = [*(argv[:words] or [self.python]), *our_program(self.support, SERVER)]
-        forked = {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
-        known = self._link.server
-        if known is None or any(known[key] != forked[key] for key in ("argv", "env")):
-            self._link.server = forked
-        return forked
+        return {"argv": server, "env": self._variables(None), "program": list(argv[words:])}
 
     def _put(self, op: str, **arguments: Any) -> Any:
         try:
@@ -275,7 +250,7 @@ class WardenSession:
     A line that the program prints ends in a plain newline.
     """
 
-    def __init__(self, name: str, link: WardenConnection) -> None:
+    def __init__(self, name: str, link: Link) -> None:
         self._name = name
         self._link = link
         self._closed = False

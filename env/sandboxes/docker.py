@@ -39,17 +39,16 @@ from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, InstalledEnvironment, find_environment
+from gumshoe.env.sandboxes import engine
 from gumshoe.env.sandboxes.backend import (
     HOME,
     PROGRAM_ENVIRONMENT,
-    SHARED_MEMORY,
     SHARED_MEMORY_MB,
     STATE,
     TEMPORARY,
     SandboxLayout,
     resource_limits,
 )
-from gumshoe.env.sandboxes.containers import engine
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages
 from gumshoe.env.sandboxes.host.seccomp import docker_profile
 from gumshoe.errors import TaskError
@@ -93,7 +92,6 @@ class DockerBackend:
             environment={**PROGRAM_ENVIRONMENT, **({"HOME": HOME} if self._read_only else {}), **config.env},
             limits=resource_limits(config, memory=False),
             disk=None if self._read_only else config.disk_mb << 20,
-            scratch=(*self._in_memory, SHARED_MEMORY) if self._read_only else (),
         )
 
     def connect(self, argv: Sequence[str]) -> SpawnBase[bytes]:
@@ -130,7 +128,7 @@ class DockerBackend:
     def _create(self, argv: Sequence[str], profile: str) -> Any:
         config = self._config
         options = f"rw,exec,nosuid,nodev,mode=1777,size={config.disk_mb}m"
-        if self._engine is engine.PODMAN:  # It would fill the folders from the image, and then they are not blank.
+        if self._engine is engine.PODMAN:  # It would fill the folders from the image.
             options += ",notmpcopyup"
         memory = f"{config.memory_mb}m"
         return self._client.containers.create(

@@ -1,47 +1,28 @@
 """Puts a task's repository and Gumshoe's modules into a sandbox, and activates its environment.
 
-With the repository comes the byte code of its tests, as pytest rewrites them. Programs in a sandbox write no byte code,
-so that pytest would parse, rewrite and compile the test files in each run, which for many packages takes longer than
-their tests. It is made by `compile_tests`, and kept in the cache under a hash of the project's content and the
-environment that its tests run in.
-
 An environment that an image keeps for its repository is activated once, for every program that runs there later.
 `FolderMirror` brings the copy of a repository up to date later, when the original has changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
-import posixpath
 import tarfile
-import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.git import remove_future
+from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks.projects import CACHES
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Task
-from gumshoe.storage import cache_folder, write_atomic
-from gumshoe.tools.runs.programs import is_pytest
 
-__all__ = [
-    "FolderMirror",
-    "activate",
-    "byte_code_archive",
-    "is_of_tests",
-    "keep_byte_code",
-    "place_of",
-    "stage",
-    "staged_paths",
-    "use_environment",
-]
+__all__ = ["FolderMirror", "stage"]
 
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
@@ -75,16 +56,15 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
     if byte_code is not None:
         sandbox.unpack(byte_code, sandbox.root)
     sandbox.prepare_support()
-    use_environment(sandbox, task)
-    activate(sandbox, task)
+    _use_environment(sandbox, task)
+    _activate(sandbox, task)
     for argv in task.setup:
         result = sandbox.run(argv, timeout=config.setup_timeout_s)
         if result.exit_code != 0:
             how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
             last = result.output.strip().splitlines()[-1:] or ["no output"]
             raise TaskError(f"task {task.id}: setup command {_shortened(argv)!r} {how}: {last[0]}")
-    if not config.keep_git_future:
-        remove_future(sandbox)
+    remove_future(sandbox)
     sandbox.begin_episode()
 
 
@@ -115,7 +95,7 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     """The repository as tar archives of some megabytes each; owners are left out."""
     buffer = io.BytesIO()
     archive = tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closed by turns
-    for path in staged_paths(folder, without):
+    for path in _staged_paths(folder, without):
         archive.add(path, arcname=path.relative_to(folder).as_posix(), recursive=False, filter=_without_owner)
         if buffer.tell() > ARCHIVE_BYTES:
             archive.close()
@@ -126,7 +106,7 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     yield buffer.getvalue()
 
 
-def staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
+def _staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
     """Everything below a folder that is copied into a sandbox; caches and the paths in `without` are not."""
     for parent, folders, files in os.walk(folder):
         place = Path(parent).relative_to(folder)
@@ -152,7 +132,7 @@ def _remove(sandbox: WardenSandbox, path: str) -> None:
         return
 
 
-def use_environment(sandbox: WardenSandbox, task: Task) -> None:
+def _use_environment(sandbox: WardenSandbox, task: Task) -> None:
     """Makes the task's environment, if it has one, the Python of every program. Raises TaskError if it is not here."""
     name = task.workspace.environment
     if name is None:
@@ -162,7 +142,7 @@ def use_environment(sandbox: WardenSandbox, task: Task) -> None:
     sandbox.activate(variables, f"{INSIDE}/bin/python")
 
 
-def activate(sandbox: WardenSandbox, task: Task) -> None:
+def _activate(sandbox: WardenSandbox, task: Task) -> None:
     """Runs the task's activation code, if it has any, and keeps the variables that it sets.
 
     Our injected modules then run on the Python that is first in its `PATH`, unless that is older than 3.6.
@@ -241,7 +221,7 @@ class FolderMirror:
     def _facts(self) -> dict[str, Fact]:
         """The regular files that are copied into sandboxes."""
         found: dict[str, Fact] = {}
-        for path in staged_paths(self._folder, self._without):
+        for path in _staged_paths(self._folder, self._without):
             try:
                 facts = path.lstat()
             except OSError:
@@ -253,89 +233,3 @@ class FolderMirror:
 
 def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode("utf-8", "surrogateescape")
-
-
-CACHE = "__pycache__"
-HEADER = 16
-BY_TIME = b"\0\0\0\0"
-"""The flags of byte code that names the time and size of its source; other byte code names the source's hash."""
-SETTLED_S = 10.0
-"""Byte code by time is left out if the file is younger than this: it might still change within the second."""
-
-
-def place_of(task: Task) -> Path | None:
-    """The file in the cache for the byte code of a task's tests; None for a task that has none.
-
-    A task has some if pytest runs the tests of a folder in an environment.
-    """
-    space = task.workspace
-    if space.path is None or space.content is None or space.environment is None or not is_pytest(task.entrypoint):
-        return None
-    facts = "\n".join((space.content, space.environment, space.workdir))
-    return cache_folder() / "byte_code" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.tar"
-
-
-def is_of_tests(path: str) -> bool:
-    """Whether a file is byte code of a test file that pytest has rewritten."""
-    parts = path.split("/")
-    return CACHE in parts[-2:-1] and "-pytest-" in parts[-1] and path.endswith(".pyc")
-
-
-def keep_byte_code(place: Path, files: Mapping[str, bytes]) -> None:
-    """Keeps the byte code in these files, by their paths in the workspace."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(place, _archive(files))
-
-
-def byte_code_archive(task: Task) -> bytes | None:
-    """A tar archive of what is kept for a task, to unpack in its workspace; None where nothing is kept.
-
-    Test files that the task changes or lacks have none. The task's folder is the one that its content was made from.
-    """
-    place = place_of(task)
-    if place is None or not place.is_file():
-        return None
-    folder, overlay = Path(str(task.workspace.path)), frozenset(task.workspace.overlay)
-    return _archive(dict(_fitting(place, folder, overlay)))
-
-
-def _fitting(place: Path, folder: Path, overlay: Collection[str]) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(place) as archive:
-        for info in archive:
-            source = _source(info.name)
-            if not {source, *map(str, PurePosixPath(source).parents)}.isdisjoint(overlay):
-                continue
-            file = archive.extractfile(info)
-            data = _stamped(file.read() if file else b"", folder / source)
-            if data is not None:
-                yield info.name, data
-
-
-def _source(path: str) -> str:
-    """The test file that byte code is made from."""
-    folder, name = posixpath.split(path)
-    return posixpath.join(posixpath.dirname(folder), name.partition(".")[0] + ".py")
-
-
-def _stamped(data: bytes, source: Path) -> bytes | None:
-    """The byte code with the time of the file, which its copy in a sandbox keeps; None where it does not fit."""
-    try:
-        facts = source.stat()
-    except OSError:
-        return None
-    if data[4:8] != BY_TIME:
-        return data
-    moment, size = (number & 0xFFFFFFFF for number in (int(facts.st_mtime), facts.st_size))
-    if data[12:HEADER] != size.to_bytes(4, "little") or time.time() - facts.st_mtime < SETTLED_S:
-        return None
-    return data[:8] + moment.to_bytes(4, "little") + data[12:]
-
-
-def _archive(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, data in sorted(files.items()):
-            info = tarfile.TarInfo(path)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return buffer.getvalue()

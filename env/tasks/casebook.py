@@ -18,7 +18,7 @@ from gumshoe.env.diff.apply import source_paths
 from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, test_files, workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.records import Limits, Oracle, Task
+from gumshoe.records import Oracle, Task
 from gumshoe.storage import read_bounded
 
 __all__ = ["CaseFile", "is_built_in", "load_case", "load_casebook"]
@@ -37,10 +37,6 @@ class CaseFile(Config):
     )
     fail_to_pass: tuple[str, ...] = Field(min_length=1, description="tests that the bug breaks")
     pass_to_pass: tuple[str, ...] = Field(default=(), description="tests that pass with the bug and without it")
-    readonly: tuple[str, ...] = Field(default=("tests/",), description="gitignore patterns the agent cannot write")
-    ignore: tuple[str, ...] = Field(default=(), description="gitignore patterns the agent cannot see")
-    limits: Limits = Field(default=Limits(), description="how much an episode may use")
-    tags: dict[str, str] = Field(default_factory=dict, description="further facts to group by")
 
 
 def load_casebook(path: str | Path = CASEBOOK, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
@@ -69,10 +65,8 @@ def load_case(folder: Path) -> tuple[Task, Oracle]:
         problem_statement=f"{case.title}\n\n{case.problem_statement}".strip() + "\n",
         workspace=workspace_from_folder(repo, {path: buggy for path, (_, buggy) in bug.items()}),
         entrypoint=PYTEST,
-        ignore=case.ignore,
-        readonly=case.readonly,
-        limits=case.limits,
-        tags={"project": name, **case.tags},
+        readonly=("tests/",),
+        tags={"project": name},
     )
     return task, Oracle(
         task_id=task.id,

@@ -1,5 +1,11 @@
 """Published benchmarks, read from a checkout as their authors lay it out: QuixBugs, BugsInPy and PyTER.
 
+| | a bug | its repository | the repair |
+|---|---|---|---|
+| QuixBugs | `python_programs/NAME.py` | the checkout | `correct_python_programs/NAME.py` |
+| BugsInPy | `projects/PROJECT/bugs/ID/` | made by `bugsinpy-checkout`, with a note | `bug_patch.txt` |
+| PyTER | `benchmark_info/PROJECT/BUG/` | made by `setup.sh` | what differs from its commit |
+
 What holds the repair (other folders, git's own folder, the benchmark's notes) is kept out of the sandbox.
 """
 
@@ -7,9 +13,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -28,11 +33,12 @@ LIMITS = Limits(command_timeout_s=600)
 # Several bugs of QuixBugs are loops that never end.
 QUIXBUGS_LIMITS = Limits(command_timeout_s=20)
 BUGGY, CORRECT, TESTS, DATA = "python_programs", "correct_python_programs", "python_testcases", "json_testcases"
-BUGSINPY_NOTE = "bugsinpy_bug.info"
-BUGSINPY_FACT = re.compile(r'^(\w+)="([^"\n]*)"', re.MULTILINE)
+FACT = re.compile(r'^(\w+)="([^"\n]*)"', re.MULTILINE)
 PYTER_FILES = (".git", "dependency_setup.sh", "pyter_requirements.txt", "pyter")
 # Where PyTER's setup.sh names a repository's folder differently from bug_info.json.
 PYTER_FOLDERS = {"scikit-learn": "scikitlearn"}
+RUNNERS: Mapping[tuple[str, ...], str] = {("python", "-m", "pytest"): "-q", ("python", "-m", "unittest"): "-v"}
+"""Each with the option that it is run with; the outcomes of unittest are read from its list of tests."""
 
 
 def load_quixbugs(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
@@ -56,19 +62,21 @@ def _quixbugs_program(root: Path, name: str, workspace: WorkspaceSpec) -> tuple[
     with named(f"task quixbugs/{name}"):
         buggy, correct, test_code = (_read(root / place) for place in (file, f"{CORRECT}/{name}.py", tests))
     command = (*PYTEST, tests)
-    return _entry(
-        f"quixbugs/{name}",
-        name,
-        workspace,
-        command,
-        # Blank lines and the text below the code differ for other reasons.
-        make_patch({file: (buggy, buggy.replace(_quixbugs_code(buggy), _quixbugs_code(correct), 1))}),
-        # A file's name stands for all of its tests; if some are always skipped, those that are known decide.
-        fail_to_pass=() if b"pytest.skip" in test_code else (tests,),
+    task = Task(
+        id=f"quixbugs/{name}",
+        source="quixbugs",
         problem_statement=f"`{name}` gives wrong results, or never ends: `{' '.join(command)}` fails. Repair {file}.\n",
+        workspace=workspace,
+        entrypoint=command,
         readonly=(f"/{TESTS}/", f"/{DATA}/", "/conftest.py"),
         limits=QUIXBUGS_LIMITS,
+        tags={"project": name},
     )
+    # Blank lines and the text below the code differ for other reasons.
+    gold = make_patch({file: (buggy, buggy.replace(_quixbugs_code(buggy), _quixbugs_code(correct), 1))})
+    # A file's name stands for all of its tests; if some are always skipped, those that are known decide.
+    failing = () if b"pytest.skip" in test_code else (tests,)
+    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing)
 
 
 def _quixbugs_code(program: bytes) -> bytes:
@@ -94,7 +102,7 @@ def load_bugsinpy(
     if not bugs:
         raise TaskError(f"{path} is not a checkout of BugsInPy: it has no projects/PROJECT/bugs/ID/bug.info")
     place = root / "framework" / "bin" / "temp" if work is None else Path(work).resolve()
-    notes = sorted(file for pattern in ("*", "*/*") for file in place.glob(f"{pattern}/{BUGSINPY_NOTE}"))
+    notes = sorted(file for pattern in ("*", "*/*") for file in place.glob(f"{pattern}/bugsinpy_bug.info"))
     if not notes:
         raise TaskError(f"{place} holds no bugs: check them out with bugsinpy-checkout -v 0, and give the option work=")
     return load_entries(notes, lambda note: _bugsinpy_bug(note, bugs), on_error)
@@ -110,18 +118,13 @@ def _bugsinpy_bug(note: Path, bugs: Mapping[frozenset[tuple[str, str]], Path]) -
     patch = _text(bug / "bug_patch.txt")
     with named(f"task {name}: bug_patch.txt"):
         parse_patch(patch)
-    workspace = workspace_from_folder(
-        repository, dict.fromkeys(sorted(file.name for file in repository.glob("bugsinpy_*")))
-    )
-    tests = [file for file in facts.get("test_file", "").split(";") if file]
-    return _entry(name, project, workspace, _command(name, bug / "run_test.sh"), patch, tests)
+    tests = filter(None, facts.get("test_file", "").split(";"))
+    hidden = [file.name for file in repository.glob("bugsinpy_*")]
+    return _bug_in_repository(name, project, repository, hidden, bug / "run_test.sh", patch, tests)
 
 
 def _bugsinpy_facts(file: Path) -> dict[str, str]:
-    facts = dict(BUGSINPY_FACT.findall(_text(file)))
-    if "buggy_commit_id" not in facts:
-        raise TaskError(f"{file} has no buggy_commit_id")
-    return facts
+    return dict(FACT.findall(_text(file)))
 
 
 class _PyterInfo(BaseModel):
@@ -137,8 +140,6 @@ def load_pyter(
 ) -> list[tuple[Task, Oracle]]:
     """The bugs whose repositories are set up, sorted by name.
 
-    PyTER's setup.sh checks out the fixed commit of each, with the code files of the commit before it.
-
     Args:
         path: a checkout of kupl/PyTER.
         benchmark: the folder that setup.sh made; by default `path`/benchmark.
@@ -152,15 +153,16 @@ def load_pyter(
     if not bugs:
         raise TaskError(f"{path} is not a checkout of PyTER: it has no benchmark_info/PROJECT/BUG/bug_info.json")
     place = root / "benchmark" if benchmark is None else Path(benchmark).resolve()
-    found: list[tuple[Path, Path]] = []
-    for bug in bugs:
-        project, _, number = bug.name.rpartition("-")
-        repository = place / f"{PYTER_FOLDERS.get(project, project)}-{number}"
-        if repository.is_dir():
-            found.append((bug, repository))
+    repositories = {bug: place / _pyter_folder(bug.name) for bug in bugs}
+    found = [bug for bug in bugs if repositories[bug].is_dir()]
     if not found:
         raise TaskError(f"{place} holds no repositories: make them with PyTER's setup.sh, and give benchmark=")
-    return load_entries(found, lambda pair: _pyter_bug(*pair), on_error)
+    return load_entries(found, lambda bug: _pyter_bug(bug, repositories[bug]), on_error)
+
+
+def _pyter_folder(bug: str) -> str:
+    project, _, number = bug.rpartition("-")
+    return f"{PYTER_FOLDERS.get(project, project)}-{number}"
 
 
 def _pyter_bug(bug: Path, repository: Path) -> tuple[Task, Oracle]:
@@ -170,90 +172,63 @@ def _pyter_bug(bug: Path, repository: Path) -> tuple[Task, Oracle]:
     except ValidationError as error:
         raise TaskError(f"task {name}: {bug / 'bug_info.json'}: {describe(error)}") from None
     with named(f"task {name}"):
-        try:
-            sides = {file: (_content(repository, file), _committed(repository, file)) for file in info.code_files}
-        except (OSError, ValueError) as error:
-            raise TaskError(f"git cannot read {repository}: {error}") from None
-        patch = make_patch(sides)
+        # In reverse, so the prefixes are, too.
+        options = ("-R", "--binary", "--no-ext-diff", "--no-textconv", "--src-prefix=b/", "--dst-prefix=a/")
+        patch = run_git("diff", *options, "HEAD", "--", *info.code_files, folder=repository)
     if not patch:
         raise TaskError(f"task {name}: the code files are those of the fixed commit: run PyTER's setup.sh again")
-    workspace = workspace_from_folder(repository, dict.fromkeys(PYTER_FILES))
-    return _entry(name, info.repo, workspace, _command(name, bug / "test.sh"), patch, info.test_files)
+    text = patch.decode("utf-8", "surrogateescape")
+    return _bug_in_repository(name, info.repo, repository, PYTER_FILES, bug / "test.sh", text, info.test_files)
 
 
-def _content(repository: Path, file: str) -> bytes | None:
-    place = (repository / file).resolve()
-    if not place.is_relative_to(repository):
-        raise TaskError(f"{repository}: the code file {file} is outside of it")
-    return _read(place) if place.is_file() else None
-
-
-def _committed(repository: Path, file: str) -> bytes | None:
-    """The file as the commit that is checked out has it; None if it has no such file."""
-    listed = run_git("ls-tree", "HEAD", "--", file, folder=repository)
-    return run_git("cat-file", "blob", f"HEAD:{file}", folder=repository) if listed else None
-
-
-def _entry(
-    name: str,
-    project: str,
-    workspace: WorkspaceSpec,
-    command: tuple[str, ...],
-    patch: str,
-    tests: Sequence[str] = (),
-    fail_to_pass: tuple[str, ...] = (),
-    **more: Any,
+def _bug_in_repository(
+    name: str, project: str, repository: Path, hidden: Iterable[str], script: Path, patch: str, tests: Iterable[str]
 ) -> tuple[Task, Oracle]:
-    """One bug; `tests` are its test files."""
-    facts: dict[str, Any] = {
-        "problem_statement": f"Tests of {project} fail. Find the cause and repair it.\n",
-        "readonly": tuple(f"/{file}" for file in tests),
-        "limits": LIMITS,
-        **more,
-    }
-    source = name.partition("/")[0]
-    task = Task(id=name, source=source, workspace=workspace, entrypoint=command, tags={"project": project}, **facts)
-    return task, Oracle(task_id=name, gold_patch=patch, fail_to_pass=fail_to_pass)
-
-
-def _command(name: str, script: Path) -> tuple[str, ...]:
+    """A bug of BugsInPy or PyTER: the script runs its tests, which are in the files `tests`."""
     command = command_of(_text(script))
     if not command:
         raise TaskError(f"task {name}: {script} runs nothing")
-    return command
+    task = Task(
+        id=name,
+        source=name.partition("/")[0],
+        problem_statement=f"Tests of {project} fail. Find the cause and repair it.\n",
+        workspace=workspace_from_folder(repository, dict.fromkeys(sorted(hidden))),
+        entrypoint=command,
+        readonly=tuple(f"/{file}" for file in tests),
+        limits=LIMITS,
+        tags={"project": project},
+    )
+    return task, Oracle(task_id=name, gold_patch=patch)
 
 
 def command_of(script: str) -> tuple[str, ...]:
     """The command that a script of test commands stands for: its lines as one run of pytest or unittest, else a shell.
 
-    unittest is made to list its tests, and their outcomes are read from that list. An empty script is an empty command.
+    An empty script is an empty command.
     """
-    commands = [_plain(words) for line in script.splitlines() if (words := _words(line))]
-    kinds = {command[:3] for command in commands}
-    if kinds <= {("python", "-m", "pytest")} or kinds <= {("python", "-m", "unittest")}:
-        arguments = (word for command in commands for word in command[3:])
-        kept = dict.fromkeys(word for word in arguments if word not in ("-q", "--quiet"))
-        flags = ("-q",) if kinds == {("python", "-m", "pytest")} else ("-v",)
-        return (*kinds.pop(), *flags, *kept) if kinds else ()
-    return ("sh", "-ec", script.strip())
-
-
-def _words(line: str) -> list[str]:
     try:
-        return shlex.split(line, comments=True)
+        commands = [_plain(words) for line in script.splitlines() if (words := shlex.split(line, comments=True))]
     except ValueError:
-        return line.split()
+        return ("sh", "-ec", script.strip())
+    runners = {command[:3] for command in commands}
+    if len(runners) == 1 and runners <= RUNNERS.keys():
+        (runner,) = runners
+        words = dict.fromkeys(word for command in commands for word in command[3:] if word not in ("-q", "--quiet"))
+        return (*runner, RUNNERS[runner], *words)
+    return ("sh", "-ec", script.strip()) if commands else ()
 
 
 def _plain(words: list[str]) -> tuple[str, ...]:
     """The command with the interpreter and the runner under their usual names."""
-    while words[0] in ("poetry", "run") and len(words) > 1:
-        words = words[1:]
-    if words[0] in ("pytest", "py.test"):
-        return ("python", "-m", "pytest", *words[1:])
-    if words[0] in ("python", "python3") and words[1:2] == ["-m"] and words[2:3] and words[2] in ("pytest", "py.test"):
-        return ("python", "-m", "pytest", *words[3:])
-    return ("python", *words[1:]) if words[0] == "python3" else tuple(words)
+    if words[:2] == ["poetry", "run"]:
+        words = words[2:]
+    match words:
+        case ["pytest" | "py.test", *rest] | ["python" | "python3", "-m", "pytest" | "py.test", *rest]:
+            return ("python", "-m", "pytest", *rest)
+        case ["python3", *rest]:
+            return ("python", *rest)
+        case _:
+            return tuple(words)
 
 
 def _text(file: Path) -> str:

@@ -19,7 +19,7 @@ import yaml
 
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.diff.parse import FilePatch
-from gumshoe.env.tasks.rows import required, row_name
+from gumshoe.env.tasks.rows import required, row_name, runnable_test_files
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
@@ -113,8 +113,8 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     if NEEDS_SPEC.intersection(missing):
         with named(where):
             patched = parse_patch(row["test_patch"])
-        spec, manner = _spec(row, patched, where)
-        tests = _test_files(patched) if spec is PYTEST else _directives(row["repo"], patched)
+        spec, manner = _spec(row, where)
+        tests = runnable_test_files(row["test_patch"]) if spec is PYTEST else _directives(row["repo"], patched)
         made["log_parser"] = spec.parser
         made["eval_script"] = eval_script(
             row["test_patch"],
@@ -127,13 +127,13 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     return {"version": "", **row, **{column: made[column] for column in missing}, COMPLETED: note}
 
 
-def _spec(row: Mapping[str, Any], patched: Sequence[FilePatch], where: str) -> tuple[HarnessSpec, str]:
+def _spec(row: Mapping[str, Any], where: str) -> tuple[HarnessSpec, str]:
     """How the row's tests are run, and the same in words."""
     repo, version = row["repo"], str(row.get("version") or "")
     try:
         spec = _specs()[repo].get(version)
     except KeyError:
-        if _test_files(patched):
+        if runnable_test_files(row["test_patch"]):
             return PYTEST, "with pytest"
         spec = None
     if spec is None:
@@ -151,10 +151,6 @@ def _directives(repo: str, patched: Iterable[FilePatch]) -> list[str]:
     if repo == "django/django":
         paths = [path.removesuffix(".py").removeprefix("tests/").replace("/", ".") for path in paths]
     return paths
-
-
-def _test_files(patched: Iterable[FilePatch]) -> list[str]:
-    return list(dict.fromkeys(file.target for file in patched if file.target and file.target.endswith(".py")))
 
 
 def eval_script(

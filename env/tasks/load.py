@@ -14,9 +14,9 @@ from gumshoe.env.tasks.casebook import load_casebook
 from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
 from gumshoe.env.tasks.folders import load_aider, load_local, load_nightmare
 from gumshoe.env.tasks.projects import digest_of
-from gumshoe.env.tasks.r2egym import grading_r2egym, load_r2egym
-from gumshoe.env.tasks.swebench import grading_swebench, load_swebench
-from gumshoe.env.tasks.swesmith import grading_swesmith, load_swesmith
+from gumshoe.env.tasks.r2egym import R2EGYM
+from gumshoe.env.tasks.swebench import SWEBENCH
+from gumshoe.env.tasks.swesmith import SWESMITH
 from gumshoe.env.tasks.taskset import OnError, is_taskset, load_taskset, named, refuse
 from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
@@ -27,6 +27,7 @@ __all__ = ["graded_task", "load_tasks"]
 
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
+ROWS = {"r2egym": R2EGYM, "swebench": SWEBENCH, "swesmith": SWESMITH}
 SOURCES: dict[str, Loader] = {
     "aider": load_aider,
     "bugsinpy": load_bugsinpy,
@@ -35,17 +36,9 @@ SOURCES: dict[str, Loader] = {
     "nightmare": load_nightmare,
     "pyter": load_pyter,
     "quixbugs": load_quixbugs,
-    "r2egym": load_r2egym,
-    "swebench": load_swebench,
-    "swesmith": load_swesmith,
     "synth": load_taskset,
+    **{name: source.load for name, source in ROWS.items()},
 }
-GRADING: dict[str, Callable[[Task, Oracle], Task]] = {
-    "r2egym": grading_r2egym,
-    "swebench": grading_swebench,
-    "swesmith": grading_swesmith,
-}
-"""The sources whose tasks the verifier runs in another way than the agent."""
 SKIPPING = "on_error"
 
 
@@ -86,9 +79,9 @@ def load_tasks(
 
 
 def graded_task(task: Task, oracle: Oracle) -> Task:
-    """The task with the tests that decide, and a command that runs them."""
-    grading = GRADING.get(task.source)
-    return task if grading is None else grading(task, oracle)
+    """The task with the tests that decide, and a command that runs them; only those that come as rows differ."""
+    source = ROWS.get(task.source)
+    return task if source is None else source.graded(task, oracle)
 
 
 def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple[Task, Oracle]]:

@@ -16,12 +16,11 @@ from typing import Any
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import PYTEST
-from gumshoe.env.tasks.rows import ROOT, Row, json_value, load_instances, required, row_name, script
-from gumshoe.env.tasks.taskset import OnError, refuse
+from gumshoe.env.tasks.rows import ROOT, Row, RowSource, json_value, required, script
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
-__all__ = ["grading_r2egym", "load_r2egym"]
+__all__ = ["R2EGYM"]
 
 REQUIRED = ("repo_name", "docker_image", "commit_hash", "problem_statement", "parsed_commit_content")
 EXPECTED, BEFORE = "expected_output_json", "execution_result_content"
@@ -39,34 +38,13 @@ COLOR = re.compile(r"\x1b\[[0-9;]*m")
 TIMEOUT_S = 600.0
 
 
-def load_r2egym(
-    path: str | Path = "R2E-Gym/R2E-Gym-Lite",
-    split: str = "train",
-    regime: str = "issue",
-    *,
-    on_error: OnError = refuse,
-) -> list[tuple[Task, Oracle]]:
-    """The instances in a .jsonl, .json or .parquet file, or of a dataset on the hub, in their order.
-
-    Args:
-        path: a file, or the name of a dataset.
-        split: split of the dataset, where it is one.
-        regime: `issue` or `debug`.
-        on_error: may take the error of a single row.
-
-    Raises:
-        TaskError: the source cannot be read, or a row lacks a column or holds something else there.
-    """
-    return load_instances(path, split, regime, _instance, on_error)
-
-
-def grading_r2egym(task: Task, _: Oracle) -> Task:
+def _graded(task: Task, _: Oracle) -> Task:
     """The task as a grader runs it: with the tests."""
     return task.model_copy(update={"setup": (SHOW_TESTS,), "regime": "debug", "readonly": READONLY, "entrypoint": RUN})
 
 
-def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
-    where = row_name(row, number, "docker_image")
+def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
+    del folder
     required(row, (*REQUIRED, EXPECTED), where, texts=REQUIRED[:4])
     issue = ISSUE.search(row["problem_statement"])
     task = Task(
@@ -140,3 +118,8 @@ def _is_test(path: str) -> bool:
     """Whether a file is a test. Less counts than with `holds_tests`: a conftest.py stays in the gold patch."""
     name = path.rpartition("/")[2]
     return name.startswith("test_") or name.endswith("_test.py") or bool({"test", "tests"} & set(path.split("/")[:-1]))
+
+
+R2EGYM = RowSource(
+    _instance, _graded, path="R2E-Gym/R2E-Gym-Lite", split="train", regime="issue", name_column="docker_image"
+)

@@ -9,12 +9,13 @@ import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gumshoe.config import parse_yaml
 from gumshoe.env.diff import parse_patch
-from gumshoe.env.tasks.taskset import OnError, load_entries
+from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import parse_json, read_bounded, read_json, read_jsonl
@@ -23,9 +24,9 @@ __all__ = [
     "ACTIVATE",
     "ROOT",
     "Row",
+    "RowSource",
     "apply_command",
     "json_value",
-    "load_instances",
     "read_rows",
     "required",
     "row_name",
@@ -132,18 +133,58 @@ def _from_hub(name: str, split: str) -> list[Row]:
     return [dict(row) for row in loaded if isinstance(row, dict)]
 
 
-def load_instances(
-    path: str | Path,
-    split: str,
-    regime: str,
-    make: Callable[[Row, int, bool], tuple[Task, Oracle]],
-    on_error: OnError,
-) -> list[tuple[Task, Oracle]]:
-    """What `make` makes of each row, its number from 1, and whether the regime is `debug`. Raises TaskError."""
-    if regime not in ("issue", "debug"):
-        raise TaskError(f"no regime {regime!r}: give issue or debug")
-    rows = enumerate(read_rows(path, split), 1)
-    return load_entries(rows, lambda entry: make(entry[1], entry[0], regime == "debug"), on_error)
+@dataclass(frozen=True)
+class RowSource:
+    """A benchmark that is published as rows.
+
+    Attributes:
+        make: the task and the answer of a row: what the row is called in messages, whether the regime is `debug`, and
+            the folder that the file of rows is in. Raises TaskError.
+        graded: a task as a grader runs it.
+        path, split, regime: what is read unless something else is asked for.
+        names: short names of datasets.
+        name_column: the column that names a row's task.
+    """
+
+    make: Callable[[Row, str, bool, Path], tuple[Task, Oracle]]
+    graded: Callable[[Task, Oracle], Task]
+    path: str
+    split: str
+    regime: str
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    name_column: str = "instance_id"
+
+    def load(
+        self,
+        path: str | Path | None = None,
+        split: str | None = None,
+        regime: str | None = None,
+        *,
+        on_error: OnError = refuse,
+    ) -> list[tuple[Task, Oracle]]:
+        """The instances in their order.
+
+        Args:
+            path: a .jsonl, .json or .parquet file, a task repository (a folder with sweb.yaml), or the name of a
+                dataset on the hub.
+            split: of the task repository or the dataset.
+            regime: `issue` or `debug`.
+            on_error: may take the error of a single row.
+
+        Raises:
+            TaskError: the source cannot be read, or a row lacks a column or holds something else there.
+        """
+        place, regime = path or self.path, regime or self.regime
+        if regime not in ("issue", "debug"):
+            raise TaskError(f"no regime {regime!r}: give issue or debug")
+        place = self.names.get(str(place), place)
+        folder = Path(place).resolve().parent
+
+        def make(numbered: tuple[int, Row]) -> tuple[Task, Oracle]:
+            number, row = numbered
+            return self.make(row, row_name(row, number, self.name_column), regime == "debug", folder)
+
+        return load_entries(enumerate(read_rows(place, split or self.split), 1), make, on_error)
 
 
 def row_name(row: Row, number: int, column: str = "instance_id") -> str:

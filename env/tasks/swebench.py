@@ -21,27 +21,21 @@ from gumshoe.env.tasks.rows import (
     ACTIVATE,
     ROOT,
     Row,
+    RowSource,
     apply_command,
-    load_instances,
     required,
-    row_name,
     runnable_test_files,
     script,
     test_ids,
     test_targets,
 )
-from gumshoe.env.tasks.taskset import OnError, named, refuse
+from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.tools.runs.programs import is_pytest
 
-__all__ = ["grading_swebench", "image_of", "load_swebench"]
+__all__ = ["SWEBENCH", "image_of"]
 
-SETS = {
-    "lite": "SWE-bench/SWE-bench_Lite",
-    "verified": "SWE-bench/SWE-bench_Verified",
-    "full": "SWE-bench/SWE-bench",
-}
 REQUIRED = ("instance_id", "repo", "base_commit", "patch", "test_patch", "problem_statement")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 DJANGO = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")
@@ -58,29 +52,12 @@ SCRIPTED = re.compile(r"^: '>>>>> Start Test Output'\n(.*)\n: '>>>>> End Test Ou
 """The command, if it is one, in the evaluation script of the harness."""
 
 
-def load_swebench(
-    path: str | Path = "lite", split: str = "test", regime: str = "issue", *, on_error: OnError = refuse
-) -> list[tuple[Task, Oracle]]:
-    """The instances in a .jsonl, .json or .parquet file, a task repository, or a dataset on the hub, in their order.
-
-    Args:
-        path: a file, a folder with sweb.yaml, the name of a dataset, or one of `lite`, `verified` and `full`.
-        split: split of the task repository or the dataset.
-        regime: `issue` or `debug`.
-        on_error: may take the error of a single row.
-
-    Raises:
-        TaskError: the source cannot be read, or a row lacks a column or holds something else there.
-    """
-    return load_instances(SETS.get(str(path), path), split, regime, _instance, on_error)
-
-
 def image_of(instance_id: str) -> str:
     """The name of an instance's image on Docker Hub."""
     return f"swebench/sweb.eval.x86_64.{instance_id.lower().replace('__', '_1776_')}:latest"
 
 
-def grading_swebench(task: Task, oracle: Oracle) -> Task:
+def _graded(task: Task, oracle: Oracle) -> Task:
     """The task as a grader runs it: the files of the test patch, which the grader puts there itself."""
     if not oracle.test_patch:
         return task
@@ -89,8 +66,8 @@ def grading_swebench(task: Task, oracle: Oracle) -> Task:
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})
 
 
-def _instance(row: Row, number: int, debug: bool) -> tuple[Task, Oracle]:
-    where = row_name(row, number)
+def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
+    del folder
     row = {**{column: row[column.lower()] for column in TESTS if column.lower() in row}, **row}
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     test_patch: str = row["test_patch"]
@@ -164,3 +141,17 @@ def _test_command(repo: str, files: Sequence[str], own: Sequence[str] | None) ->
     if repo == "django/django":
         return (*DJANGO, *(file.removeprefix("tests/").removesuffix(".py").replace("/", ".") for file in files))
     return (*(SYMPY if repo == "sympy/sympy" else PYTEST), *files)
+
+
+SWEBENCH = RowSource(
+    make=_instance,
+    graded=_graded,
+    path="lite",
+    split="test",
+    regime="issue",
+    names={
+        "lite": "SWE-bench/SWE-bench_Lite",
+        "verified": "SWE-bench/SWE-bench_Verified",
+        "full": "SWE-bench/SWE-bench",
+    },
+)

@@ -9,7 +9,6 @@ The rows.jsonl that `gumshoe synth` writes can be read too: its rows name a proj
 
 from __future__ import annotations
 
-import functools
 import shlex
 from pathlib import Path
 
@@ -20,18 +19,17 @@ from gumshoe.env.tasks.rows import (
     ACTIVATE,
     ROOT,
     Row,
+    RowSource,
     apply_command,
-    load_instances,
     required,
-    row_name,
     script,
     test_ids,
 )
-from gumshoe.env.tasks.taskset import OnError, named, refuse
+from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
-__all__ = ["grading_swesmith", "load_swesmith"]
+__all__ = ["SWESMITH"]
 
 REQUIRED = ("instance_id", "patch")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
@@ -47,25 +45,7 @@ COMMIT = (
 AMEND = f"{GIT} commit -q --no-verify --allow-empty --amend --no-edit"
 
 
-def load_swesmith(
-    path: str | Path = "SWE-bench/SWE-smith", split: str = "train", regime: str = "debug", *, on_error: OnError = refuse
-) -> list[tuple[Task, Oracle]]:
-    """The instances in a .jsonl, .json or .parquet file, or of a dataset on the hub, in their order.
-
-    Args:
-        path: a file, or the name of a dataset.
-        split: split of the dataset, where it is one.
-        regime: `debug` or `issue`.
-        on_error: may take the error of a single row.
-
-    Raises:
-        TaskError: the source cannot be read, or a row lacks a column or holds something else there.
-    """
-    make = functools.partial(_instance, folder=Path(path).resolve().parent)
-    return load_instances(path, split, regime, make, on_error)
-
-
-def grading_swesmith(task: Task, oracle: Oracle) -> Task:
+def _graded(task: Task, oracle: Oracle) -> Task:
     """The task as a grader runs it: all tests that count, including those that the agent did not have."""
     if task.workspace.image is None:
         return task
@@ -73,8 +53,7 @@ def grading_swesmith(task: Task, oracle: Oracle) -> Task:
     return task.model_copy(update={"entrypoint": (*PYTEST, *files), "setup": task.setup[:1], "regime": "debug"})
 
 
-def _instance(row: Row, number: int, debug: bool, folder: Path) -> tuple[Task, Oracle]:
-    where = row_name(row, number)
+def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
     required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
     failing = test_ids(row, "FAIL_TO_PASS", where)
     if not failing:
@@ -142,3 +121,6 @@ def _statement(failing: tuple[str, ...]) -> str:
     shown = "".join(f"    {test}\n" for test in failing[:SHOWN])
     more = f"    and {len(failing) - SHOWN} more\n" if len(failing) > SHOWN else ""
     return f"These tests fail:\n\n{shown}{more}\nThe tests are right. Find the cause and repair it.\n"
+
+
+SWESMITH = RowSource(_instance, _graded, path="SWE-bench/SWE-smith", split="train", regime="debug")

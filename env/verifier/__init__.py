@@ -10,7 +10,7 @@
 
 | module | what it does |
 |---|---|
-| `verifier` | carries out the above, and keeps sandboxes ready; `verify` and `grade` are the doors |
+| `verifier` | carries out the above; `verify` and `grade` are the doors |
 | `verdict` | what became of a patch |
 | `repository` | the original repository in a sandbox: applies a patch, runs the tests |
 | `rules` | which files of a patch are put back |
@@ -24,11 +24,10 @@
 
 from gumshoe.env.verifier.rules import without_tests
 from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of
-from gumshoe.env.verifier.verifier import PreparedVerifier, Verifier, grade, grade_all, verify
+from gumshoe.env.verifier.verifier import Verifier, grade, grade_all, verify
 
 __all__ = [
     "Grade",
-    "PreparedVerifier",
     "Verdict",
     "Verifier",
     "grade",

@@ -14,8 +14,8 @@ from pydantic import Field
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import parse_patch
+from gumshoe.env.sandboxes.byte_code import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
-from gumshoe.env.sandboxes.staging import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns

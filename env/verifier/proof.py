@@ -56,6 +56,10 @@ class Proof:
     tests: Mapping[str, tuple[str, ...]]
     falsifiable: Mapping[str, tuple[int, ...]]
 
+    def repairs(self, oracle: Oracle) -> bool:
+        """Whether all tests are as this answer wants them."""
+        return judge(self.run, oracle).resolved
+
     def sample(self, oracle: Oracle) -> dict[str, tuple[int, ...]]:
         """What to keep with a task: all tests that are to pass, and some that are not to break."""
         others = oracle.pass_to_pass
@@ -82,7 +86,7 @@ class RepairedRuns:
         key = self._key(task, oracle)
         with self._lock:
             known = self._proofs.get(key) if key is not None else None
-        if known is not None and judge(known.run, oracle).resolved and set(oracle.fail_to_pass) <= set(known.tests):
+        if known is not None and known.repairs(oracle) and set(oracle.fail_to_pass) <= set(known.tests):
             return known
         with Verifier(task, oracle, self._config, trusted=True) as verifier:
             run, applied = verifier.observe(oracle.gold_patch)
@@ -120,15 +124,18 @@ def _is_the_project(task: Task, oracle: Oracle) -> bool:
     except TaskError:
         return False
     folder, after = Path(workspace.path), {**workspace.overlay, **changed}
-    is_reverted = (folder / READONLY_FILE).exists() or _may_be_put_back(after, task, oracle)
+    is_reverted = _may_be_put_back(after, folder, task, oracle)
     return not is_reverted and all(_is(folder / path, text) for path, text in after.items())
 
 
-def _may_be_put_back(paths: Iterable[str], task: Task, oracle: Oracle) -> bool:
+def _may_be_put_back(paths: Iterable[str], folder: Path, task: Task, oracle: Oracle) -> bool:
     """Whether one of the paths is a test or configures them, so that it is not what the patch makes of it."""
-    named, readonly = named_test_files(oracle), Patterns(task.readonly)
+    listed = folder / READONLY_FILE
+    lines = listed.read_text("utf-8", "replace").splitlines() if listed.is_file() else ()
+    named, readonly = named_test_files(oracle), Patterns([*lines, *task.readonly])
     return any(
         path in named
+        or path == READONLY_FILE
         or readonly.match(path)
         or is_test_file(path)
         or is_runner(path, task.entrypoint)
@@ -153,30 +160,22 @@ def _is_sound(run: TestRun) -> bool:
 def find_falsifiable(
     pairs: Iterable[tuple[Task, Oracle]], config: SandboxConfig, workers: int = 1
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """`Oracle.falsifiable` of bugs in clean projects, by task, from one proof on each project itself.
+    """`Oracle.falsifiable` of tasks, by task; without those that their gold patches do not repair.
 
     Raises as `Verifier` and `Verifier.verify`.
     """
+    repaired = RepairedRuns(config)
     projects: dict[str | None, list[tuple[Task, Oracle]]] = {}
     for task, oracle in pairs:
         projects.setdefault(task.workspace.path, []).append((task, oracle))
+
+    def of_project(bugs: Iterable[tuple[Task, Oracle]]) -> dict[str, dict[str, tuple[int, ...]]]:
+        # One after the other, so that the first proof serves the others.
+        proofs = {task.id: (repaired.proof(task, oracle), oracle) for task, oracle in bugs}
+        return {name: proof.sample(oracle) for name, (proof, oracle) in proofs.items() if proof.repairs(oracle)}
+
     with ThreadPoolExecutor(workers) as threads:
-        proofs = threads.map(lambda bugs: _prove_clean(bugs, config), projects.values())
-        return {
-            task.id: proof.sample(oracle)
-            for bugs, proof in zip(projects.values(), proofs, strict=True)
-            for task, oracle in bugs
-        }
-
-
-def _prove_clean(bugs: Sequence[tuple[Task, Oracle]], config: SandboxConfig) -> Proof:
-    """The proof of all tests that bugs of a project name, on the project without any of them."""
-    task = bugs[0][0]
-    clean = task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": {}})})
-    tests = dict.fromkeys(test for _, oracle in bugs for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
-    named = Oracle(task_id=task.id, gold_patch="", pass_to_pass=tuple(tests))
-    with Verifier(clean, named, config, trusted=True) as verifier:
-        return _prove(verifier, "", *verifier.observe(""))
+        return {name: each for found in threads.map(of_project, projects.values()) for name, each in found.items()}
 
 
 def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Proof:
@@ -190,7 +189,7 @@ def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Pr
     named = (*verifier.expected.fail_to_pass, *verifier.expected.pass_to_pass)
     passing = {one.id for one in run.outcomes if one.outcome == "passed"}
     rewritten = verifier.make_variants(named, None, draw=False, everything=True)
-    (kept, false), variants = verifier.run_variants(patch, rewritten, (0, 1))
+    (kept, false), variants, _ = verifier.run_variants(patch, rewritten, (0, 1))
     tests = variants.tests
     of_definition: dict[str, list[str]] = {}
     for test, names in tests.items():
@@ -215,7 +214,7 @@ def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Pr
             return Proof(run, applied, tests, remaining)
         left = remaining
         rewritten = verifier.make_variants(named, left, draw=False)
-        (false,), variants = verifier.run_variants(patch, rewritten, (1,))
+        (false,), variants, _ = verifier.run_variants(patch, rewritten, (1,))
     return Proof(run, applied, tests, dict.fromkeys(left, ()))
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ast
-import functools
 import json
 import posixpath
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
@@ -17,17 +15,17 @@ from pydantic import ValidationError
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.git import Patterns
-from gumshoe.env.outcomes import parse_sympy, parse_unittest, read_record, record_variables
-from gumshoe.env.sandboxes.open import is_poolable, open_sandbox
+from gumshoe.env.outcomes import launch, outcomes_of, record_variables
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
-from gumshoe.env.verifier.trees import parse_python, read_tree
+from gumshoe.env.verifier.trees import read_tree
 from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
-from gumshoe.tools.runs.programs import ignores_path, is_pytest, our_program, python_words
+from gumshoe.tools.runs.programs import our_program
 
-__all__ = ["Applied", "Launch", "Original", "TaskRepository", "launch"]
+__all__ = ["Applied", "TaskRepository"]
 
 VARIANTS, PROGRAM = "variants.json", "verdict.variants"
 TREE, TREE_PROGRAM = "tree.json", "verdict.trees"
@@ -35,10 +33,6 @@ REWRITE_S, PARSE_S = 120.0, 60.0
 GLOB_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "*?[]!#\\ "})
 OPTIONS = "--tb=line"
 """Tests whose outcomes count need no tracebacks; files that cannot be imported are described all the same."""
-
-RECORDER = "runs.unittest_runs"
-SCRIPTS = ("runtests.py", "bin/test")
-"""Endings of the scripts whose runners we know: Django's and sympy's."""
 
 
 class Applied(NamedTuple):
@@ -64,18 +58,14 @@ class TaskRepository:
     def __init__(self, task: Task, rules: Rules, config: SandboxConfig, *, trusted: bool) -> None:
         self._task = task
         self._rules = rules
-        self._sandbox = open_sandbox(task, config, trusted=trusted, verdict=True)
+        self._sandbox = open_sandbox(task, config, trusted=trusted)
         try:
             # Runs whose order of sets differs could differ in their outcomes.
             self._sandbox.activate({"PYTHONHASHSEED": "0", **self._sandbox.environment}, self._sandbox.python)
             self._tests = self._hidden_tests()
             self._readonly = Patterns([*self._lines(READONLY_FILE), *task.readonly])
             self._clean = self._sandbox.snapshot()
-            self._launch: Launch = launch(task.entrypoint, self._sandbox.support)
-            # A test server takes longer to start than one run without; a pool has it started by then.
-            self._warm = is_poolable(task, config)
-            if self._warm:
-                self._sandbox.prepare_server(self._launch.argv)
+            self._launch = launch(task.entrypoint, self._sandbox.support)
         except BaseException:
             self._sandbox.close()
             raise
@@ -90,8 +80,8 @@ class TaskRepository:
         vary: Sequence[str],
         proven: Mapping[str, Sequence[int]] | None,
         *,
-        draw: bool = True,
-        everything: bool = False,
+        draw: bool,
+        everything: bool,
     ) -> Variants:
         """Two variants of the test files; the repository must not have been patched.
 
@@ -199,11 +189,8 @@ class TaskRepository:
             self._launch.argv,
             env=record_variables(sandbox, options=OPTIONS),
             timeout=self._task.limits.command_timeout_s,
-            warm=self._warm,
         )
-        outcomes = read_record(sandbox, result.exit_code)
-        if not outcomes and not self._launch.recorded:
-            outcomes = parse_unittest(result.output, result.exit_code) or parse_sympy(result.output)
+        outcomes = outcomes_of(sandbox, self._launch, result)
         script = self._launch.script
         if script is not None and not outcomes and not result.timed_out:
             ended = "passed" if result.exit_code == 0 else "failed"
@@ -231,73 +218,3 @@ class TaskRepository:
             return self._sandbox.read_file(path).decode("utf-8", "replace").splitlines()
         except OSError:
             return []
-
-
-class Original:
-    """The original repository, where the patch has never been. Its sandbox is opened when it is first needed."""
-
-    def __init__(self, open_repository: Callable[[], TaskRepository]) -> None:
-        self._open = open_repository
-
-    @functools.cached_property
-    def _repository(self) -> TaskRepository:
-        return self._open()
-
-    def read(self, path: str) -> bytes:
-        """The content of a file. Raises OSError."""
-        return self._repository.read(path)
-
-    def parse(self, source: bytes) -> ast.Module:
-        """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
-        try:
-            return parse_python(source)
-        except ValueError:
-            return self._repository.parse(source)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if "_repository" in vars(self):
-            self._repository.close()
-
-
-@dataclass(frozen=True)
-class Launch:
-    """What is started.
-
-    Attributes:
-        argv: the command.
-        script: the path of a script that is a test itself if it reports none.
-        recorded: whether pytest or our recorder sees every test; what is printed then counts for nothing. Shell
-            commands, and scripts that we do not know, may start any runner.
-    """
-
-    argv: tuple[str, ...]
-    script: str | None = None
-    recorded: bool = True
-
-
-def launch(entrypoint: Sequence[str], support: str) -> Launch:
-    """What runs an entrypoint's tests and records each of them.
-
-    pytest loads a plugin, whatever starts it. Other modules, such as unittest, and Python scripts, such as Django's
-    `runtests.py` and sympy's `bin/test`, are run by a recorder, and so is pytest on an interpreter that does not look
-    for the plugin; a script that reports no tests is a test itself.
-
-    Args:
-        entrypoint: the task's argv.
-        support: the folder with our package inside the sandbox.
-    """
-    recorder = our_program(support, RECORDER)
-    words = python_words(entrypoint)
-    if words:
-        options, rest = entrypoint[:words], tuple(entrypoint[words:])
-        if rest[:1] == ("-m",) and (not is_pytest(entrypoint) or ignores_path(entrypoint)):
-            return Launch((*options, *recorder, "--", *rest), recorded=rest[1] in ("unittest", "pytest"))
-        if rest and rest[0].endswith((".py", *SCRIPTS)):
-            own_runner = rest[0].endswith(SCRIPTS)
-            return Launch((*options, *recorder, "--", *rest), rest[0].removeprefix("./"), recorded=own_runner)
-    elif entrypoint[0].endswith(SCRIPTS):
-        return Launch(("python", *recorder, "--", *entrypoint), entrypoint[0].removeprefix("./"))
-    return Launch(tuple(entrypoint), recorded=is_pytest(entrypoint))

@@ -5,9 +5,9 @@ the tests in two variants, in which each test that was drawn must pass once and 
 sandbox of its own that holds the original repository and the patch, and nothing else of the world in which the patch
 was made. A verdict takes up to five steps:
 
-1. The tests are rewritten into two variants, before the patch is there (`prepare`).
+1. The tests are rewritten into two variants, before the patch is there.
 2. The patch is applied in two fresh repositories, where tests and what configures them are put back.
-3. Both variants run at the same time, while the gate looks at the patch.
+3. Both variants run at the same time, and the gate looks at the patch.
 4. If a denial may come from a test that was false and has left something behind, the original tests run once more.
 5. If the runs prove nothing, the gold patch goes the same way. If it proves nothing either, the verdict is `unusable`:
    it is the task that is broken.
@@ -15,30 +15,32 @@ was made. A verdict takes up to five steps:
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
 import functools
-import os
 import random
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.gate import unverifiable_lines
 from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, judge, judge_variants, known_tests
-from gumshoe.env.verifier.repository import Applied, Original, TaskRepository
+from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
+from gumshoe.env.verifier.trees import parse_python
 from gumshoe.env.verifier.variants import Variants, add_examples
 from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of, name_task
 from gumshoe.errors import ConfigError, GumshoeError, SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["PreparedVerifier", "Verifier", "grade", "grade_all", "verify"]
+__all__ = ["Verifier", "grade", "grade_all", "verify"]
 
 ResultT = TypeVar("ResultT")
 
@@ -46,10 +48,6 @@ SAMPLE = 24
 """How many tests that should not break are made to fail in one of the variants."""
 KNOWN_KEPT = 256
 """How many tasks' known tests are kept (see `_known_tests`)."""
-THREADS = {"verdict": 8, "variant": 16}
-"""The size of each thread pool. A verdict waits for its variants, so in a shared pool the verdicts could take every
-thread and wait forever.
-"""
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
@@ -108,7 +106,6 @@ class Verifier:
         self._task = graded_task(task, self._oracle)
         self._config = config
         self._trusted = trusted and is_built_in(task, oracle)
-        self._variants: Variants | None = None
         self._closed = False
         self.expected = self._expected(task)
         """The oracle, or the tests that are known of the original repository."""
@@ -143,15 +140,12 @@ class Verifier:
             return True
 
     def _verify(self, patch: str) -> Verdict:
-        self.prepare()
-        assert self._variants is not None
-        variants, self._variants = self._variants, None
+        variants = self._draw_variants()
         varied = bool(variants.definitions or variants.doctests)
-        with self._patched(patch, 2 if varied else 1) as (repositories, applied), Original(self._open) as original:
-            variants = add_examples(variants, repositories[0].read, original.parse)
-            running = self._start(repositories, [variants.files(number) for number in range(len(repositories))])
-            unverifiable = unverifiable_lines(applied.changed, applied.paths, original.read, original.parse)
-            runs = _results(running)
+        runs, variants, applied = self.run_variants(patch, variants, (0, 1) if varied else (0,))
+        unverifiable = unverifiable_lines(
+            applied.changed, applied.paths, lambda path: self._original.read(path), self._parse
+        )
         verdict = self._judge(patch, runs, variants)
         withheld = bool(unverifiable) and not self._config.accept_unverifiable and verdict.resolved
         return dataclasses.replace(
@@ -173,20 +167,24 @@ class Verifier:
     def observe(self, patch: str) -> tuple[TestRun, Applied]:
         """A run of the original tests, and what the patch did besides. Raises as `verify`."""
         with self._patched(patch, 1) as (repositories, applied):
-            return _results(self._start(repositories, [{}]))[0], applied
+            return self._run(repositories, [{}])[0], applied
 
-    def run_variants(self, patch: str, variants: Variants, numbers: Sequence[int]) -> tuple[list[TestRun], Variants]:
-        """Runs of these variants, all at the same time, and the variants as they were run. Raises as `verify`."""
-        with self._patched(patch, len(numbers)) as (repositories, _), Original(self._open) as original:
-            variants = add_examples(variants, repositories[0].read, original.parse)
-            return _results(self._start(repositories, [variants.files(number) for number in numbers])), variants
+    def run_variants(
+        self, patch: str, variants: Variants, numbers: Sequence[int]
+    ) -> tuple[list[TestRun], Variants, Applied]:
+        """Runs of these variants, all at the same time, the variants as they were run, and what the patch did besides.
 
-    def prepare(self) -> None:
-        """Does early what needs no patch: makes the variants, and starts what runs them. Raises as `verify`."""
-        if self._variants is None:
-            expected, chance = self.expected, random.SystemRandom()
-            sample = chance.sample(expected.pass_to_pass, min(SAMPLE, len(expected.pass_to_pass)))
-            self._variants = self.make_variants((*expected.fail_to_pass, *sample), self._oracle.falsifiable)
+        Raises as `verify`.
+        """
+        with self._patched(patch, len(numbers)) as (repositories, applied):
+            variants = add_examples(variants, repositories[0].read, self._parse)
+            return self._run(repositories, [variants.files(number) for number in numbers]), variants, applied
+
+    def _draw_variants(self) -> Variants:
+        """The variants for one verdict: all tests that are to pass are varied, and some that are not to break."""
+        expected, chance = self.expected, random.SystemRandom()
+        sample = chance.sample(expected.pass_to_pass, min(SAMPLE, len(expected.pass_to_pass)))
+        return self.make_variants((*expected.fail_to_pass, *sample), self._oracle.falsifiable)
 
     def make_variants(
         self,
@@ -206,6 +204,8 @@ class Verifier:
         self._closed = True
         while self._fresh:
             self._fresh.pop().close()
+        if "_original" in vars(self):
+            self._original.close()
 
     def __enter__(self) -> Self:
         return self
@@ -229,17 +229,27 @@ class Verifier:
         self._reopen(count)
         repositories = [self._fresh.pop(0) for _ in range(count)]
         try:
-            yield repositories, _results([_submit(each.apply, patch) for each in repositories])[0]
+            yield repositories, _at_once([partial(each.apply, patch) for each in repositories])[0]
         finally:
             for each in repositories:
                 each.close()
 
-    def _start(
-        self, repositories: Sequence[TaskRepository], contents: Sequence[Mapping[str, bytes]]
-    ) -> list[Future[TestRun]]:
-        """Starts the tests with each of these contents of test files, all of one age."""
+    def _run(self, repositories: Sequence[TaskRepository], contents: Sequence[Mapping[str, bytes]]) -> list[TestRun]:
+        """Runs the tests with each of these contents of test files, all of one age, at the same time."""
         mtime = float(int(time.time()))
-        return [_submit(each.run, files, mtime) for each, files in zip(repositories, contents, strict=True)]
+        return _at_once([partial(each.run, files, mtime) for each, files in zip(repositories, contents, strict=True)])
+
+    @functools.cached_property
+    def _original(self) -> TaskRepository:
+        """The original repository, where no patch ever is: to look things up."""
+        return self._open()
+
+    def _parse(self, source: bytes) -> ast.Module:
+        """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
+        try:
+            return parse_python(source)
+        except ValueError:
+            return self._original.parse(source)
 
     def _reopen(self, count: int) -> None:
         if self._closed:
@@ -264,56 +274,7 @@ def _known_tests(task_json: str, oracle_json: str, config_json: str, *, trusted:
         return known_tests(repository.run({}, 0.0), task.id)
 
 
-class PreparedVerifier:
-    """One verdict's two sandboxes, prepared before its patch is known: the original repository is in each, and the
-    tests' process waits. The arguments are those of `Verifier`; what it raises is raised by `wait` and `verify`.
-    """
-
-    def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
-        self._coming = _threads(os.getpid(), "verdict").submit(_prepared, task, oracle, config, trusted)
-
-    def wait(self) -> None:
-        """Waits until they are ready. Raises as `Verifier`."""
-        self._coming.result()
-
-    def verify(self, patch: str) -> Verdict:
-        """The one verdict; afterwards the sandboxes are gone. Raises as `Verifier` and `Verifier.verify`."""
-        with self._coming.result() as verifier:
-            return verifier.verify(patch)
-
-    def close(self) -> None:
-        """Removes the sandboxes, in the background where they are not ready yet. Idempotent."""
-        if not self._coming.cancel():
-            self._coming.add_done_callback(_close)
-
-
-def _prepared(task: Task, oracle: Oracle | None, config: SandboxConfig, trusted: bool) -> Verifier:
-    verifier = Verifier(task, oracle, config, trusted=trusted)
-    try:
-        verifier.prepare()
-    except BaseException:
-        verifier.close()
-        raise
-    return verifier
-
-
-def _close(coming: Future[Verifier]) -> None:
-    if coming.exception() is None:
-        coming.result().close()
-
-
-def _submit(work: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
-    return _threads(os.getpid(), "variant").submit(work, *arguments)
-
-
-def _results(running: Sequence[Future[ResultT]]) -> list[ResultT]:
-    """The results, once all have ended. Raises what the first of them raised."""
-    wait(running)
-    return [each.result() for each in running]
-
-
-@functools.cache
-def _threads(process: int, name: str) -> ThreadPoolExecutor:
-    """The thread pool of this name; a forked process has pools of its own."""
-    del process
-    return ThreadPoolExecutor(THREADS[name], thread_name_prefix=f"gumshoe-{name}")
+def _at_once(work: Sequence[Callable[[], ResultT]]) -> list[ResultT]:
+    """The results of all of it, once all has ended. Raises what the first of them raised."""
+    with ThreadPoolExecutor(len(work)) as threads:
+        return [future.result() for future in [threads.submit(each) for each in work]]

@@ -51,7 +51,7 @@ def configure_grade(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="with --ours: set a key of the sandbox, such as mirror=localhost:5000",
+        help="with --ours: set a key of the sandbox, such as memory_mb=4096",
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 

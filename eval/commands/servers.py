@@ -154,7 +154,7 @@ def run_mcp(arguments: argparse.Namespace) -> int:
     """Serves until the client leaves, or until Ctrl-C. Raises GumshoeError."""
     from gumshoe.collect.commands.arguments import repository_options
     from gumshoe.collect.policies.registry import check_policy
-    from gumshoe.env.sandboxes.open import close_pools, require_sandbox
+    from gumshoe.env.sandboxes.open import require_sandbox
     from gumshoe.eval.mcp.server import PATH, http_app, make_server, run_stdio
     from gumshoe.eval.mcp.tool_session import Repository
 
@@ -165,16 +165,13 @@ def run_mcp(arguments: argparse.Namespace) -> int:
     repository = Repository(arguments.path.resolve(), repository_options(arguments))
     require_sandbox([repository.task()], config.sandbox, trusted=False)
     server = make_server(repository, config)
-    try:
-        if arguments.http:
-            from gumshoe.eval.web import serve_programs
+    if arguments.http:
+        from gumshoe.eval.web import serve_programs
 
-            app = http_app(server, config)
-            serve_programs(app, "MCP", host=arguments.host, port=arguments.port, token=arguments.token, path=PATH)
-        else:
-            run_stdio(server)
-    finally:
-        close_pools()
+        app = http_app(server, config)
+        serve_programs(app, "MCP", host=arguments.host, port=arguments.port, token=arguments.token, path=PATH)
+    else:
+        run_stdio(server)
     return 0
 
 
@@ -194,7 +191,7 @@ def _mcp_config(arguments: argparse.Namespace) -> McpConfig:
 OPENENV_EXAMPLES = """\
 examples:
   gumshoe openenv casebook                                   every task of a source, at http://127.0.0.1:8000
-  gumshoe openenv tasks/mine -p sandbox.pool=8 -p sessions=8 -p agent.kind=debug
+  gumshoe openenv tasks/mine -p sessions=8 -p agent.kind=debug
   gumshoe openenv casebook --host 0.0.0.0                    for other machines; the address includes a token
   openenv validate --url http://127.0.0.1:8000               OpenEnv's own check
 
@@ -216,17 +213,13 @@ def configure_openenv(parser: argparse.ArgumentParser) -> None:
 
 def run_openenv(arguments: argparse.Namespace) -> int:
     """Serves until Ctrl-C. Raises GumshoeError."""
-    from gumshoe.env.sandboxes.open import close_pools
     from gumshoe.eval.openenv import OpenEnvConfig, make_app
     from gumshoe.eval.web import serve_programs
 
-    data: dict[str, Any] = read_yaml(arguments.config) if arguments.config is not None else {"sandbox": {"pool": 4}}
+    data: dict[str, Any] = read_yaml(arguments.config) if arguments.config is not None else {}
     data = {**data, "tasks": {**data.get("tasks", {}), "source": arguments.source}}
     config = validate(OpenEnvConfig, apply_overrides(data, arguments.param), origin="gumshoe openenv")
-    try:
-        serve_programs(make_app(config), "OpenEnv", host=arguments.host, port=arguments.port, token=arguments.token)
-    finally:
-        close_pools()
+    serve_programs(make_app(config), "OpenEnv", host=arguments.host, port=arguments.port, token=arguments.token)
     return 0
 
 

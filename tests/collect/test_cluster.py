@@ -88,7 +88,7 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
         host.call("patch")
     options = {"tools": ("view", "rewrite", "submit"), "trusted": True, "oracle": oracle}
     for _ in range(2):
-        host.reset(task, {**options, "sandbox": LOCAL.model_copy(update={"pool": 4})}, 1)
+        host.reset(task, {**options, "sandbox": LOCAL}, 1)
         info = host.call("describe")
         assert set(info.decisions) == {"view", "rewrite", "submit"}
         assert info.sandbox == "local"

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.mark.needs("bubblewrap")
 def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
-    sizes = ["--episodes", "4", "--workers", "2", "--pool", "2", "--kills", "1", "--hostile", "0.5"]
+    sizes = ["--episodes", "4", "--workers", "2", "--kills", "1", "--hostile", "0.5"]
     argv = [sys.executable, "-m", "benchmarks.soak.soak", "--folder", str(tmp_path / "soak"), *sizes]
     argv += ["--sandbox", "bubblewrap"]
     done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=280, check=False)

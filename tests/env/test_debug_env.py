@@ -46,7 +46,6 @@ def call(name: str, **arguments: object) -> ToolCall:
 FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 
-@pytest.mark.usefixtures("no_earlier_server")
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
     made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=WARM, trusted=True)
     assert made.spec is not None
@@ -57,7 +56,6 @@ def test_it_passes_gymnasiums_own_check(task: Task) -> None:
         made.close()
 
 
-@pytest.mark.usefixtures("no_earlier_server")
 def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: DebugEnv) -> None:
     calls = (call("eval"), call("view", path="calc.py"), call("bash", command="sleep 0.01; echo x"), FIX, call("eval"))
 
@@ -70,13 +68,10 @@ def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: Deb
 
 
 def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
-    env = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, eval_on_submit=False)
-    try:
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, eval_on_submit=False)) as env:
         env.reset(seed=0)
         env.step(FIX)
         _, reward, terminated, _, info = env.step(call("submit"))
-    finally:
-        env.close()
     assert (math.isnan(reward), terminated, info["stop"]) == (True, True, StopReason.SUBMITTED)
     assert "verdict" not in info
 
@@ -126,8 +121,7 @@ def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
 def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
     """Ten calls for each turn that is allowed, unless configured otherwise."""
     limited = task.model_copy(update={"limits": limits})
-    env = DebugEnv(limited, tools=TOOLS, sandbox=WARM, trusted=True)
-    try:
+    with closing(DebugEnv(limited, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
         env.reset(seed=0)
         for _ in range(9):
             assert env.step(call("listdir"))[3] is False
@@ -135,19 +129,14 @@ def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
         assert (terminated, truncated, info["stop"]) == (False, True, StopReason.CALL_LIMIT)
         with pytest.raises(SandboxError, match="reset"):
             env.step(call("listdir"))
-    finally:
-        env.close()
 
 
 def test_the_wall_clock_limit_truncates(task: Task) -> None:
     hurried = task.model_copy(update={"limits": Limits(wall_s=0.001)})
-    env = DebugEnv(hurried, tools=TOOLS, sandbox=WARM, trusted=True)
-    try:
+    with closing(DebugEnv(hurried, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
         env.reset(seed=0)
         info = env.step(call("eval"))[4]
         assert info["stop"] is StopReason.WALL_LIMIT
-    finally:
-        env.close()
 
 
 def test_an_element_of_the_action_space_is_an_action(env: DebugEnv) -> None:
@@ -197,17 +186,15 @@ def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
 
 
 def test_rendering_shows_the_last_answer(task: Task) -> None:
-    env = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, render_mode="ansi")
-    try:
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, render_mode="ansi")) as env:
         env.reset(seed=0)
         assert env.render() == task.problem_statement
-    finally:
-        env.close()
 
 
 def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end(task: Task) -> None:
-    envs = AsyncVectorEnv([functools.partial(make_local_env, task, TOOLS)] * 2, shared_memory=False, context="spawn")
-    try:
+    with closing(
+        AsyncVectorEnv([functools.partial(make_local_env, task, TOOLS)] * 2, shared_memory=False, context="spawn")
+    ) as envs:
         observations, _ = envs.reset(seed=7)
         assert observations["text"] == ("add(2, 3) is -1.",) * 2
         envs.step([FIX, FIX])
@@ -220,23 +207,6 @@ def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end
         assert observations["text"][0] == "add(2, 3) is -1."
         assert "calc.py" in observations["text"][1]
         assert not terminated.any()
-    finally:
-        envs.close()
-
-
-def test_a_test_run_just_before_submitting_stands(env: DebugEnv) -> None:
-    env.reset(seed=0)
-    env.step(FIX)
-    assert env.step(call("eval"))[0]["text"] == "1 passed"
-    assert env.step(call("submit"))[1] == 1.0
-
-
-def test_a_test_run_before_an_edit_does_not_stand(env: DebugEnv) -> None:
-    env.reset(seed=0)
-    env.step(FIX)
-    env.step(call("eval"))
-    env.step(call("rewrite", path="calc.py", start=2, end=2, code="    return a * b"))
-    assert env.step(call("submit"))[1] == 0.0
 
 
 def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> None:
@@ -300,7 +270,7 @@ def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
 
 
 def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
-    small = WARM.model_copy(update={"patch_mb": 1, "pool": 0})
+    small = WARM.model_copy(update={"patch_mb": 1})
     with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:
         env.reset(seed=0)
         env.step(FIX)

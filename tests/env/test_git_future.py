@@ -54,13 +54,6 @@ def test_only_the_past_is_left(repository: tuple[Path, list[str]]) -> None:
         assert sandbox.run(["git", "fsck", "--unreachable"]).output == ""
 
 
-def test_the_future_can_be_kept(repository: tuple[Path, list[str]]) -> None:
-    folder, (_, _, fix) = repository
-    config = LOCAL.model_copy(update={"keep_git_future": True})
-    with open_sandbox(folder_task(folder), config, trusted=True) as sandbox:
-        assert sandbox.run(["git", "cat-file", "-e", fix]).exit_code == 0
-
-
 def test_without_a_repository_there_is_nothing_to_do(tmp_path: Path) -> None:
     with open_sandbox(folder_task(tmp_path), LOCAL, trusted=True) as sandbox:
         assert sandbox.walk() == []

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.outcomes import parse_unittest
 from gumshoe.tools.runs.programs import read_outcomes
 
 SUITE = '''
@@ -111,42 +111,6 @@ def test_a_test_whose_subtests_fail_has_no_verdict_before_python_3_11() -> None:
     }
 
 
-def test_sympys_runner() -> None:
-    text = (
-        "sympy/core/tests/test_x.py[5]\ntest_a ok\ntest_b F\ntest_c E\ntest_d f\ntest_e s\n"
-        "                                 [FAIL]\nnot_a_test ok\n"
-    )
-    assert [(one.id.partition("::")[2], one.outcome) for one in parse_sympy(text)] == [
-        ("test_a", "passed"),
-        ("test_b", "failed"),
-        ("test_c", "error"),
-        ("test_d", "xfailed"),
-        ("test_e", "skipped"),
-    ]
-    assert parse_sympy("test_a ok\n") == ()
-
-
-def test_sympys_failures_have_their_tracebacks() -> None:
-    long = "test_" + "long_" * 12
-    text = (
-        f"sympy/core/tests/test_x.py[3] \ntest_a F\ntest_b E\n{long} F    [FAIL]\n"
-        f"sympy/y.py[?]   Failed to import   [FAIL]\n\n"
-        f"{'_' * 80}\n{'_' * 30} sympy/y.py {'_' * 30}\nImportError: no\n\n"
-        f"{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_b {'_' * 19}\n"
-        'Traceback (most recent call last):\n  File "/w/sympy/core/tests/test_x.py", line 4, in test_b\n    raise Bad\n'
-        f"Bad\n\n{'_' * 80}\n{'_' * 20} sympy/core/tests/test_x.py:test_a {'_' * 19}\nAssertionError\n"
-        f"{'_' * 80}\n sympy/core/tests/test_x.py:{long} \nAssertionError: long\n\n"
-        "====== tests finished: 0 passed, 1 failed, 1 exceptions, in 0.56 seconds =======\nDO *NOT* COMMIT!\n"
-    )
-    found = {one.id: (one.outcome, one.message.splitlines()[-1]) for one in parse_sympy(text)}
-    assert found == {
-        f"sympy/core/tests/test_x.py::{long}": ("failed", "AssertionError: long"),
-        "sympy/core/tests/test_x.py::test_a": ("failed", "AssertionError"),
-        "sympy/core/tests/test_x.py::test_b": ("error", "Bad"),
-        "sympy/y.py": ("error", "ImportError: no"),
-    }
-
-
 def test_what_is_not_unittest_has_no_outcomes() -> None:
     assert parse_unittest("", 1) == ()
     assert parse_unittest("ok\nFAIL\nhello (world)\n====\n", 1) == ()
@@ -170,4 +134,3 @@ def test_a_test_with_different_outcomes_is_an_error(outcomes: list[str]) -> None
 def test_no_output_breaks_the_parsers(data: bytes) -> None:
     read_outcomes(data, 1)
     parse_unittest(data.decode("utf-8", "replace"), 1)
-    parse_sympy(data.decode("utf-8", "replace"))

@@ -17,7 +17,7 @@ from support.folder_tasks import PYTEST, folder_task, write_files
 from support.sandboxes.sandbox_backends import CONTAINERS
 
 ONE: Final = "bubblewrap"
-CONFIG: Final = SandboxConfig(kind=ONE, pool=1, accept_unverifiable=True)
+CONFIG: Final = SandboxConfig(kind=ONE, accept_unverifiable=True)
 SHARED: Final = ("shop.py", "helper.py", "tests/test_shop.py", "tests/test_first.py", "conftest.py")
 CLEAN: Final = "def total(prices):\n    return sum(prices)\n"
 FILES: Final = {

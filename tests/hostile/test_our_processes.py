@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
 
 import pytest
 
-from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.open import close_pools
-from gumshoe.records import Task
-from support.sandboxes.sandbox_backends import ISOLATED
 from support.sandboxes.shell import wait_for_text
 
 PYTEST = ("python3", "-m", "pytest", "-q")
@@ -63,13 +58,6 @@ STOP = "for pid in others:\n    try: os.kill(pid, signal.SIGSTOP)\n    except OS
 STOP_AGAIN = "import subprocess\nsubprocess.Popen(['sh', '-c', 'while :; do kill -STOP -1; done'])\n"
 
 
-@pytest.fixture(params=ISOLATED)
-def pooled(request: pytest.FixtureRequest) -> Generator[SandboxConfig]:
-    """A config with one warm sandbox."""
-    yield SandboxConfig(kind=request.param, pool=1, env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
-    close_pools()
-
-
 def test_limits_and_scheduling_of_other_processes_cannot_be_changed(cell: WardenSandbox) -> None:
     cell.prepare_support()
     cell.run(PYTEST, warm=True)
@@ -101,16 +89,6 @@ def test_a_session_ends_though_everything_was_stopped(cell: WardenSandbox) -> No
     assert session.wait_message(2).timed_out
     session.close()
     assert time.monotonic() - began < SOON_S
-
-
-def test_a_stopped_launcher_does_not_stop_the_next_episode(pooled: SandboxConfig, small_task: Task) -> None:
-    for _ in range(3):
-        with open_sandbox(small_task, pooled, trusted=False) as sandbox:
-            sandbox.prepare_support()
-            began = time.monotonic()
-            assert sandbox.run(PYTEST, warm=True, timeout=60).exit_code == 0
-            assert time.monotonic() - began < SOON_S
-            sandbox.run(["python3", "-c", OTHERS + STOP + "os._exit(0)"], timeout=2)
 
 
 # Looks for a process that can be traced although it is, or still is a copy of, the warden or the launcher, by the words

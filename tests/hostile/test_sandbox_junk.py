@@ -23,7 +23,7 @@ from pydantic import JsonValue
 
 from gumshoe.env.inside.warden import jobs, launcher
 from gumshoe.env.inside.warden.sessions import read_object
-from gumshoe.env.outcomes import parse_sympy, parse_unittest
+from gumshoe.env.outcomes import parse_unittest
 from gumshoe.env.sandboxes.channel import Channel, check_reply
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Workspace
@@ -136,7 +136,6 @@ def test_outcomes(data: bytes) -> None:
 def test_what_was_printed(output: str) -> None:
     with bounded():
         parse_unittest(output, 1)
-        parse_sympy(output)
         printed_frames(output, "/w")
         exception_text(output)
         program_output(output)

@@ -23,7 +23,7 @@ from support.sandboxes.sandbox_backends import ISOLATED
 
 ONE: Final = "bubblewrap"
 """Where the backend does not matter."""
-SANDBOX: Final = SandboxConfig(kind=ONE, pool=2)
+SANDBOX: Final = SandboxConfig(kind=ONE)
 CLEAN = "def total(prices):\n    return sum(prices)\n"
 CONTAINED = (
     "background-rewrites-tests",

@@ -21,7 +21,7 @@ for package in ("fastapi", "mcp", "openenv", "starlette"):
 
 pytestmark = pytest.mark.needs("bubblewrap")
 LIMIT_S = 120
-BUBBLEWRAP = ("-p", "sandbox.kind=bubblewrap", "-p", "sandbox.pool=0")
+BUBBLEWRAP = ("-p", "sandbox.kind=bubblewrap")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "view": ("view", "{folder}", "--port", "0"),
     "mcp": ("mcp", "{folder}", "--http", "--port", "0", *BUBBLEWRAP),

@@ -36,7 +36,7 @@ REPORT = {
 @pytest.fixture(scope="module")
 def server() -> Generator[str]:
     """One server for all sessions; nothing of it is left at the end."""
-    options = ["-p", "sandbox.kind=bubblewrap", "-p", "sandbox.pool=2", "-p", "sessions=4"]
+    options = ["-p", "sandbox.kind=bubblewrap", "-p", "sessions=4"]
     argv = [sys.executable, "-m", "gumshoe", "openenv", "casebook", "--port", "0", *options]
     with subprocess.Popen(
         argv, stderr=subprocess.PIPE, text=True, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}

@@ -16,7 +16,6 @@ from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, re
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
 from gumshoe.env.bugs.tasks import write_rows
 from gumshoe.env.environments import is_installed
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
@@ -58,18 +57,15 @@ def _harvest_all(
         folder = out / PACKAGES / source.name
         return harvest_package(source, config, folder, lambda stage, text: progress(source.name, stage, text))
 
-    try:
-        with ThreadPoolExecutor(config.workers) as threads:
-            futures = {threads.submit(one, source): source for source in sources}
-            try:
-                for future in as_completed(futures):
-                    reports[futures[future].name] = future.result()
-                    write_whole_set(out, config)
-            except BaseException:
-                threads.shutdown(wait=False, cancel_futures=True)
-                raise
-    finally:
-        close_pools()
+    with ThreadPoolExecutor(config.workers) as threads:
+        futures = {threads.submit(one, source): source for source in sources}
+        try:
+            for future in as_completed(futures):
+                reports[futures[future].name] = future.result()
+                write_whole_set(out, config)
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise
     return reports
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,6 @@ from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, ope
 from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
 from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
 from gumshoe.env.bugs.tasks import Project, Suite, copy_into_taskset, difficulty, problem_statement
-from gumshoe.env.sandboxes.open import close_pools
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
@@ -100,16 +98,15 @@ def harvest_history(
     state = stage_key(first.lock.name, config.build.model_dump(), config.exclude, config.sandbox.kind)
     tasks: list[tuple[Task, Oracle]] = []
     environments: dict[str, Built] = {}
-    with closing(judge):
-        for number, fix in enumerate(fixes, 1):
-            say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
-            facts = journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix))
-            judged = _JUDGED.validate_python(facts)
-            judge.environments.remember(judged)
-            others[judged.status] += 1
-            if judged.built is not None and judged.failures:
-                environments[judged.built.lock.name] = judged.built
-                tasks.append(_task(name, fix, judged, repository, folder))
+    for number, fix in enumerate(fixes, 1):
+        say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
+        facts = journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix))
+        judged = _JUDGED.validate_python(facts)
+        judge.environments.remember(judged)
+        others[judged.status] += 1
+        if judged.built is not None and judged.failures:
+            environments[judged.built.lock.name] = judged.built
+            tasks.append(_task(name, fix, judged, repository, folder))
     return HistoryHarvest(tasks, list(environments.values()), dict(others))
 
 
@@ -162,13 +159,7 @@ class CommitJudge:
         self._name = name
         self._repository = repository
         self._config = config
-        self._sandbox = config.sandbox.with_pool(1)
-        self._used: set[str] = set()
         self.environments = environments
-
-    def close(self) -> None:
-        """Closes the warm sandboxes of all environments in which tests ran."""
-        close_pools(self._used)
 
     def facts(self, fix: Fix) -> dict[str, Any]:
         """What becomes of a candidate, as JSON holds it. Raises SandboxError."""
@@ -237,11 +228,10 @@ class CommitJudge:
         overlay: dict[str, str | None],
         limit: float | None = None,
     ) -> TestRun:
-        self._used.add(built.lock.name)
         add_built_files(built, tree)
         suite = Suite(built.lock.name, (*built.arguments, *words))
         task = suite.task(f"{HISTORY}/{self._name}", str(tree), overlay)
-        with open_runner(task, self._sandbox, limit or self._config.baseline.run_timeout_s) as runner:
+        with open_runner(task, self._config.sandbox, limit or self._config.baseline.run_timeout_s) as runner:
             return runner.run_tests(suite.entrypoint)
 
 

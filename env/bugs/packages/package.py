@@ -24,7 +24,7 @@ from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
 from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import UnfitTests
-from gumshoe.env.sandboxes.open import close_pools, open_sandbox
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import GumshoeError, SandboxError, TaskError
@@ -70,7 +70,6 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
         report.reason = str(error)
         (folder / TASKS).unlink(missing_ok=True)
     finally:
-        close_pools({report.environment})
         _write_report(with_times(report, earlier), folder / PROGRESS)
     (folder / PROGRESS).replace(folder / REPORT)
     return with_times(report, earlier)
@@ -120,16 +119,14 @@ class _Stages:
                 self._history(fetched.repository, built, say)
         if not stored_taskset(self._folder):
             raise TaskError("no bug was made or found: ask for some with per_package or history")
-        # With warm sandboxes, since hundreds of tasks are checked.
-        sandbox = self._config.sandbox.with_pool(1)
         with self._stage("check") as say:
-            report.verified, report.rejected = check_package(self._folder, sandbox, say)
+            report.verified, report.rejected = check_package(self._folder, self._config.sandbox, say)
             if not report.verified:
                 first = next(iter(report.rejected.values()), "no reason given")
                 raise TaskError(f"none of its {len(report.rejected)} bugs pass the check: {first}")
         if self._config.difficulty:
             with self._stage("difficulty") as say:
-                rate_package(self._folder, sandbox, say)
+                rate_package(self._folder, self._config.sandbox, say)
 
     @contextmanager
     def _stage(self, name: str) -> Generator[Callable[[str], None]]:

@@ -139,11 +139,20 @@ def _wrap_unittest(result, listener):
         _call_before(result, method, functools.partial(add, outcome))
 
 
+def _below(trace, filename):
+    """A traceback without its first frames, as far as they are in this file; the whole if all of them are."""
+    rest = trace
+    while rest is not None and rest.tb_frame.f_code.co_filename == filename:
+        rest = rest.tb_next
+    return rest or trace
+
+
 def _wrap_sympy(reporter, listener):
     """Wraps methods of sympy's reporter, if there is one. Its code is part of the project, but not of the test."""
     if reporter is None:
         return
     running, files = [], []
+    runner = reporter.test_fail.__code__.co_filename
 
     def enter_file(_, filename, *rest):
         files[:] = [_path_of(filename)]
@@ -155,6 +164,8 @@ def _wrap_sympy(reporter, listener):
 
     def add(outcome, _, *details):
         error = details[0] if details and isinstance(details[0], tuple) else None
+        if error is not None:
+            error = (error[0], error[1], _below(error[2], runner))
         if running:
             test = running.pop()
             listener.add(test, outcome, error)

@@ -3,12 +3,10 @@
 The warden is at the other end of the socket GUMSHOE_CONTROL. It orders programs to be started, with their descriptors,
 in the launcher's format; `program` is what comes after the interpreter and the options that this process was started
 with. A fork becomes the program as that interpreter would have started it. If a fresh interpreter might give a
-different outcome, `refused TEXT` is written to the order's status pipe, and nothing is started. An order with `ping` is
-answered by a byte on its one descriptor.
+different outcome, `refused TEXT` is written to the order's status pipe, and nothing is started.
 
 GUMSHOE_PROGRAM holds, as JSON, the first program that will be asked for: its test runner is loaded at once. Nothing
-from a workspace is ever loaded or run here, so a server that is started in a blank sandbox serves one episode after
-another. Like the launcher, it cannot be traced.
+from a workspace is ever loaded or run here. Like the launcher, it cannot be traced.
 """
 
 import contextlib
@@ -70,10 +68,7 @@ class Server:
             if order is None:
                 return
             launch, descriptors = order
-            if "ping" in launch:
-                os.write(descriptors[0], b".")
-            else:
-                self.start(launch, descriptors)
+            self.start(launch, descriptors)
             for each in descriptors:
                 os.close(each)
 

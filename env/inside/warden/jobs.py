@@ -13,15 +13,13 @@ import sys
 import time
 
 from ..loading import PACKAGE, READ
-from . import launcher, system
+from . import launcher
 from .system import CHUNK, CLOSED, GRACE_S, KILLED, send_signal, wait_ready
 
 LAUNCH_S = 10.0
 """How long the launcher may take to start a program. After that, a new launcher takes its place."""
 SERVER_START_S = 20.0
 """How long the test server may take to answer: first it imports what its programs need."""
-REST_S = 5.0
-"""How long it may take until nothing is left of what the test server has started."""
 LAUNCHER = "from {0}.warden.launcher import serve\nserve(0)\n".format(PACKAGE)
 LAUNCHER_FILES = ("__init__", "loading", "warden/__init__", "warden/system", "warden/launcher")
 """All that the launcher imports of this package."""
@@ -210,7 +208,6 @@ class TestServer:
             os.close(null)
             theirs.close()
         self.connection.settimeout(SERVER_START_S)
-        self._has_answered = False
 
     @property
     def alive(self):
@@ -218,41 +215,6 @@ class TestServer:
         while not self.job.over and wait_ready([self.job.status], time.monotonic()):
             self.job.read_status()
         return not self.job.over
-
-    @property
-    def processes(self):
-        """Its supervisor and itself, if they exist."""
-        return {self.job.supervisor, self.job.pid} - {None} if self.alive else set()
-
-    def has_started(self):
-        """Waits until it answers for the first time; whether it does. From then on no program can read its memory."""
-        self._has_answered = self._has_answered or self._answers(time.monotonic() + SERVER_START_S)
-        return self._has_answered
-
-    def is_idle(self):
-        """Whether it answers and nothing is left of what it has started."""
-        deadline = time.monotonic() + REST_S
-        if not self._answers(deadline) or len(self.processes) < 2:
-            return False
-        while system.descendants(self.job.supervisor) != {self.job.pid}:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.005)
-        return True
-
-    def _answers(self, deadline):
-        reader, writer = os.pipe()
-        try:
-            launcher.send(self.connection, {"ping": True}, [writer])
-            os.close(writer)
-            writer = None
-            return bool(wait_ready([reader], deadline) and os.read(reader, 1))
-        except OSError:
-            return False
-        finally:
-            for each in (reader, writer):
-                if each is not None:
-                    os.close(each)
 
     def close(self):
         """Kills it, and all that it has started. Idempotent."""

@@ -32,7 +32,6 @@ class Programs:
         self.launcher = None
         self._server = None
         self._served = None
-        self._stays = False
 
     def start_launcher(self):
         """Starts the launcher if none runs. While it starts, it could be traced, so no program may be alive then."""
@@ -64,13 +63,7 @@ class Programs:
         return fresh
 
     def _launch(self, launch, *descriptors):
-        """Has the launcher start a program; a new one does if a program has killed it or keeps it stopped.
-
-        A program of the same user can change the memory of a test server that does not hide it yet, and so what later
-        episodes are told.
-        """
-        if self._stays and not self._server.has_started():
-            self.close_server()
+        """Has the launcher start a program; a new one does if a program has killed it or keeps it stopped."""
         for _ in range(2):
             try:
                 job = Job(self.launcher, launch, *descriptors)
@@ -91,14 +84,6 @@ class Programs:
             job.close()
             raise
 
-    def start_server(self, forked):
-        """Starts the test server in the background; `forked` as `start` takes it. It stays for later episodes.
-
-        Nothing of an agent's may run yet. Raises OSError where it cannot be started.
-        """
-        self._server_for(forked)
-        self._stays = True
-
     def _server_for(self, forked):
         """The test server for such programs; one of another kind is ended."""
         order = forked["server"]
@@ -109,19 +94,9 @@ class Programs:
 
     def close_server(self):
         """Kills the test server and all that it has started. Idempotent."""
-        server, self._server, self._stays = self._server, None, False
+        server, self._server = self._server, None
         if server is not None:
             server.close()
-
-    def rest(self):
-        """Kills the test server unless it was started before any program of an agent's and is as it was then."""
-        if not self._stays or not self._server.is_idle():
-            self.close_server()
-
-    @property
-    def resting(self):
-        """The ids of the processes of a test server that stays."""
-        return self._server.processes if self._stays else set()
 
     def ours(self):
         """(supervisor, program, True) of the test server, if it is running."""

@@ -52,12 +52,6 @@ class Contents:
             offset, left = offset + len(piece), left - len(piece)
         return b"".join(pieces)
 
-    def close(self):
-        """Forgets everything. Idempotent."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
 
 def _nameless_file(folder):
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -87,10 +81,6 @@ class Snapshots:
         self._contents = Contents(folder, limit)
         self._lists = {}
         self._last = {}
-
-    def close(self):
-        """Forgets all snapshots."""
-        self._contents.close()
 
     def take(self):
         """Keeps the files as they are and returns the snapshot's name."""

@@ -19,7 +19,7 @@ from .jobs import ForkedJob
 from .programs import ProgramRun, Programs
 from .sessions import Session
 from .snapshots import Snapshots
-from .state import Tampering, empty, inspect
+from .state import Tampering
 
 
 class Warden:
@@ -30,7 +30,6 @@ class Warden:
 
     def __init__(self, host, package, adopts_orphans):
         self.host = host
-        self.started = time.time()
         self.files = Files("/")
         self.snapshots = None
         self.patch_limit = None
@@ -55,7 +54,7 @@ class Warden:
         self.watch = None if layout["disk"] is None else DiskWatch(layout["disk"])
         if layout["user"] is not None:
             system.become(*layout["user"])
-        if layout["disposable"] is not None and self.disposable is None:
+        if layout["disposable"] is not None:
             os.mkdir(layout["disposable"], 0o700)
             self.disposable = layout["disposable"]
         for folder in [layout["root"], *layout["folders"]]:
@@ -63,8 +62,6 @@ class Warden:
         os.makedirs(layout["state"], mode=0o700, exist_ok=True)
         self.files = Files(os.path.realpath(layout["root"]))
         state = os.path.realpath(layout["state"])
-        if self.snapshots is not None:
-            self.snapshots.close()
         self.snapshots = Snapshots(self.files, state, layout["limits"].get("RLIMIT_FSIZE"))
         self.patch_limit = layout["patch_limit"]
         self.limits = layout["limits"]
@@ -191,23 +188,6 @@ class Warden:
             ended.close()
             self.programs.clean_up_after(ended.job)
 
-    def start_server(self, forked):
-        """Starts the test server, which gets ready in the background; `forked` as `_starter` takes it."""
-        self.programs.start_launcher()
-        self.programs.start_server(self._served(forked))
-
-    def inspect(self, folders):
-        """The state of the sandbox, to compare with that of another moment."""
-        return inspect(folders, self.started, spare=self.programs.resting)
-
-    def clear(self, folders):
-        """Kills every program and empties the folders. A test server that is as it was at its start stays."""
-        self._close_sessions()
-        self.programs.rest()
-        self.programs.kill_strays()
-        for folder in folders:
-            empty(folder)
-
     def shutdown(self):
         """Kills everything, the launcher too, and removes the folder that was made for this sandbox. Idempotent.
 
@@ -221,13 +201,10 @@ class Warden:
 
     def _stop_all(self):
         """Kills every session and everything else below this process."""
-        self._close_sessions()
-        self.programs.close_server()
-        self.programs.kill_strays()
-
-    def _close_sessions(self):
         for name in list(self.sessions):
             self.session_close(name)
+        self.programs.close_server()
+        self.programs.kill_strays()
 
     def _session(self, name):
         if name not in self.sessions:

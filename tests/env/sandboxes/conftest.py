@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.channel import Link
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
 from gumshoe.env.sandboxes.staging import stage
 from gumshoe.records import Task
 from support.folder_tasks import folder_task, write_files

@@ -1,180 +1,204 @@
-"""Images of containers: their names, sizes and digests, what is said of registries, and environments as layers."""
+"""Images of containers: pulling them, their digests, and environments as layers."""
 
 from __future__ import annotations
 
 import json
-import platform
+import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
-from docker.errors import DockerException
-from pydantic import ValidationError
+from docker.errors import DockerException, ImageNotFound
 
 from gumshoe.cli import main
-from gumshoe.env import SandboxConfig
+from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.environments import RECORD
-from gumshoe.env.sandboxes.containers.engine import DOCKER, ENGINES, connect, image_digest
-from gumshoe.env.sandboxes.containers.pull import compressed_size, is_pullable, provide_image, pull_error, source_of
 from gumshoe.env.sandboxes.docker import REPOSITORY
+from gumshoe.env.sandboxes.engine import (
+    DOCKER,
+    ENGINES,
+    PODMAN,
+    connect,
+    forget_found_images,
+    image_digest,
+    image_is_missing,
+    pull_if_missing,
+)
+from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
+from support.sandboxes.image_registry import push_image, running_registry, unique_name
 from support.sandboxes.sandbox_backends import ISOLATED
+
+# --- images are pulled from a registry, once; what cannot be pulled is reported in one line
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    with running_registry(tmp_path_factory.mktemp("registry")) as host:
+        yield host
+
+
+@pytest.fixture
+def images(registry: str) -> Generator[list[str]]:
+    """Two images that are in the registry; what a test pulled of them is removed after it."""
+    names = [f"{registry}/{unique_name()}" for _ in range(2)]
+    for name in names:
+        push_image(name)
+    yield names
+    with closing(connect(DOCKER)) as client:
+        for name in names:
+            with suppress(ImageNotFound):
+                client.images.remove(name, force=True)
+
+
+def task_in(image: str) -> Task:
+    spec = WorkspaceSpec(image=image, workdir="/")
+    return Task(id="t", source="test", problem_statement="", workspace=spec, entrypoint=("true",))
 
 
 @pytest.mark.needs("docker")
-def test_a_registry_that_stops_answering_is_given_up() -> None:
-    over = threading.Event()
-
-    class Stalled(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            if self.path != "/v2/":
-                over.wait(60)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def do_HEAD(self) -> None:
-            self.do_GET()
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Stalled)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    image = f"127.0.0.1:{server.server_port}/any:1"
-    try:
-        with pytest.raises(SandboxError, match=r"cannot be reached \(timed out: no progress for 1.5 s"):
-            provide_image(image, DOCKER, SandboxConfig(kind="docker", pull_stall_s=1.5))
-    finally:
-        over.set()
-        server.shutdown()
-        server.server_close()
+def test_a_task_has_its_image_pulled_when_its_sandbox_is_opened(images: list[str]) -> None:
+    task, config = task_in(images[0]), SandboxConfig(kind="docker")
+    choose(task, config, trusted=True)
+    assert image_is_missing(images[0])
+    with pytest.raises(SandboxError, match="python3"):  # It holds one file and no Python: its container cannot start.
+        open_sandbox(task, config, trusted=True)
+    assert not image_is_missing(images[0])
 
 
-def test_what_engines_say_is_put_in_plain_words() -> None:
-    said = {
-        "write /var/lib/docker/tmp/GetImageBlob1: no space left on device": (SandboxError, "the engine's disk is full"),
-        "toomanyrequests: You have reached your pull rate limit.": (SandboxError, "allows no more pulls for now"),
-        "pull access denied for a/b, repository does not exist or may require 'docker login': denied: requested access "
-        "to the resource is denied": (TaskError, "it does not exist, or you have to log in"),
-        "unauthorized: authentication required": (SandboxError, "the registry refuses access"),
-        "manifest for a/b:1 not found: manifest unknown": (TaskError, "the registry has no such image"),
-        'Get "https://registry-1.docker.io/v2/": dial tcp: lookup registry-1.docker.io: no such host': (
-            SandboxError,
-            "the registry cannot be reached",
-        ),
-        "something else": (SandboxError, "cannot be pulled: something else"),
-    }
-    for words, (kind, text) in said.items():
-        error = pull_error("a/b:1", "a/b:1", words)
-        assert type(error) is kind
-        assert text in str(error)
+class FakeDaemon(BaseHTTPRequestHandler):
+    """Docker's API as far as a pull needs it: `a:1` can be pulled, `gone:1` is unknown, `full:1` finds a full disk."""
+
+    protocol_version = "HTTP/1.1"
+    pulls: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        name = unquote(self.path).partition("/images/")[2].removesuffix("/json")
+        if self.path.endswith("/version"):
+            self._answer(200, {"ApiVersion": "1.44", "MinAPIVersion": "1.24"})
+        elif name in self.pulls and name == "a:1":
+            self._answer(200, {"Id": "sha256:0"})
+        else:
+            self._answer(404, {"message": f"No such image: {name}"})
+
+    def do_POST(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        name = f"{query['fromImage'][0]}:{query['tag'][0]}"
+        self.pulls.append(name)
+        time.sleep(0.05)
+        errors = {"gone:1": "manifest unknown: manifest unknown", "full:1": "no space left on device"}
+        self._answer(200, {"status": "Pulling"}, *([{"error": errors[name]}] if name in errors else []))
+
+    def _answer(self, status: int, *lines: dict[str, str]) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for data in [*(json.dumps(line).encode() + b"\r\n" for line in lines), b""]:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def log_message(self, format: str, *args: object) -> None:
+        del format, args
+
+
+def test_threads_that_want_the_same_image_pull_it_once_and_what_the_engine_says_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), FakeDaemon) as server:
+        threading.Thread(target=server.serve_forever).start()
+        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.server_port}")
+        try:
+            with ThreadPoolExecutor(4) as threads:
+                list(threads.map(lambda name: pull_if_missing(name, DOCKER), ["a:1"] * 4))
+            assert FakeDaemon.pulls == ["a:1"]
+            assert capfd.readouterr().err == "pulling a:1\n"
+            with pytest.raises(TaskError, match=r"^the image gone:1 cannot be pulled: manifest unknown"):
+                pull_if_missing("gone:1", DOCKER)
+            with pytest.raises(SandboxError, match=r"^the image full:1 cannot be pulled: no space left on device$"):
+                pull_if_missing("full:1", DOCKER)
+        finally:
+            server.shutdown()
+            forget_found_images()
+
+
+@pytest.mark.needs("docker")
+def test_what_is_not_there_or_not_given_is_told_in_one_line(
+    registry: str, tmp_path: Path, closed_port: Callable[[], int]
+) -> None:
+    name, config = unique_name(), SandboxConfig(kind="docker")
+    missing = f"{registry}/{name}"
+    with pytest.raises(TaskError, match=f"^task t: the image {missing} cannot be pulled: .*manifest unknown"):
+        open_sandbox(task_in(missing), config, trusted=True)
+    with pytest.raises(SandboxError, match=f"^sandbox docker: the image {missing} cannot be pulled: "):
+        open_sandbox(a_task(tmp_path), config.model_copy(update={"image": missing}), trusted=True)
+    with pytest.raises(SandboxError, match="connection refused"):
+        pull_if_missing(f"127.0.0.1:{closed_port()}/{name}", DOCKER)
+    with (
+        running_registry(tmp_path / "closed", password=True) as closed,
+        pytest.raises(SandboxError, match="no basic auth credentials"),
+    ):
+        pull_if_missing(f"{closed}/{name}", DOCKER)
+    with pytest.raises(TaskError, match=f"^task t: its image {missing} is not here: docker pull {missing}$"):
+        open_sandbox(task_in(missing), config.model_copy(update={"pull": "never"}), trusted=True)
+
+
+@pytest.fixture
+def podman(registry: str, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
+    """The address of a service of its own: Podman asks a registry without TLS only where its configuration says so."""
+    with tempfile.TemporaryDirectory(prefix="gs-", ignore_cleanup_errors=True) as name:  # Podman takes no longer names.
+        folder = Path(name)
+        settings = folder / "registries.conf"
+        settings.write_text(f'[[registry]]\nlocation = "{registry}"\ninsecure = true\n')
+        where = f"unix://{folder}/podman.sock"
+        storage = ["--root", f"{folder}/root", "--runroot", f"{folder}/run", "--storage-driver", "vfs"]
+        service = subprocess.Popen(
+            ["podman", *storage, "system", "service", "--time", "0", where],
+            env={**os.environ, "CONTAINERS_REGISTRIES_CONF": str(settings)},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            deadline = time.monotonic() + 120
+            while not (folder / "podman.sock").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            monkeypatch.setenv("CONTAINER_HOST", where)
+            yield where
+        finally:
+            service.terminate()
+            service.wait()
+
+
+@pytest.mark.needs("podman")
+def test_podman_pulls_too(registry: str, images: list[str], podman: str, closed_port: Callable[[], int]) -> None:
+    pull_if_missing(images[0], PODMAN)
+    assert not image_is_missing(images[0], PODMAN)
+    with pytest.raises(TaskError, match="cannot be pulled"):
+        pull_if_missing(f"{registry}/{unique_name()}", PODMAN)
+    with pytest.raises(SandboxError, match="cannot be pulled"):
+        pull_if_missing(f"127.0.0.1:{closed_port()}/{unique_name()}", PODMAN)
 
 
 @pytest.mark.parametrize(
     ("setting", "said"),
-    [("mirror=http://localhost", "mirror"), ("mirrors=localhost:5000", "mirror"), ("pull=often", "pull")],
+    [("memory_mb=many", "memory_mb"), ("pool=2", "pool"), ("pull=often", "pull")],
 )
 def test_the_check_takes_settings_of_the_sandbox(setting: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tasks", "check", "casebook", "-p", setting]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "the sandbox of -p" in line
     assert said in line
-
-
-def test_a_mirror_is_put_before_the_name() -> None:
-    assert source_of("swebench/a:1", "localhost:5000") == "localhost:5000/swebench/a:1"
-    assert source_of("docker.io/swebench/a:1", "host/proxy") == "host/proxy/swebench/a:1"
-    assert source_of("localhost:5000/a", "localhost:5000") == "localhost:5000/a"
-    assert source_of("a@sha256:00", "localhost:5000") == "a@sha256:00"
-    assert source_of("a", None) == "a"
-    for wrong in ("http://localhost:5000", "localhost:5000/", "", "a b"):
-        with pytest.raises(ValidationError):
-            SandboxConfig(mirror=wrong)
-
-
-def test_the_default_image_is_asked_only_of_a_mirror() -> None:
-    default = SandboxConfig().image
-    assert not is_pullable(default, SandboxConfig())
-    assert is_pullable(default, SandboxConfig(mirror="localhost:5000"))
-    assert is_pullable("a", SandboxConfig())
-    assert not is_pullable("a", SandboxConfig(pull="never", mirror="localhost:5000"))
-
-
-# --- the size, by a registry's manifests; whatever else it answers counts as unknown
-
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-INDEX = {
-    "manifests": [
-        {"digest": "sha256:other", "platform": {"architecture": "s390x"}},
-        {"digest": "sha256:mine", "platform": {"architecture": ARCHITECTURE}},
-    ]
-}
-ANSWERS: dict[str, Any] = {
-    "/token?service=here&scope=repository%3Aa%2Fb%3Apull": {"token": "word"},
-    "/v2/a/b/manifests/1": INDEX,
-    "/v2/a/b/manifests/sha256:mine": {"layers": [{"size": 30}, {"size": 12}]},
-    "/v2/a/b/manifests/sha256:other": {"layers": [{"size": 999}]},
-    "/v2/a/b/manifests/negative": {"layers": [{"size": -5}, {"size": 7}]},
-    "/v2/a/b/manifests/infinite": {"layers": [{"size": float("inf")}]},
-    "/v2/a/b/manifests/words": {"layers": "many"},
-    "/v2/a/b/manifests/list": [1],
-    "/v2/a/b/manifests/empty": {"manifests": []},
-    "/v2/a/b/manifests/round": INDEX | {"manifests": [{"digest": "sha256:none"}]},
-}
-
-
-class Registry(BaseHTTPRequestHandler):
-    """Asks for a token, as Docker Hub does of everybody."""
-
-    def do_GET(self) -> None:
-        if self.path.startswith("/v2/") and self.headers.get("Authorization") != "Bearer word":
-            self.send_response(401)
-            realm = f"http://{self.headers['Host']}/token"
-            challenge = f'Bearer realm="{realm}",service="here",scope="repository:a/b:pull"'
-            self.send_header("WWW-Authenticate", challenge)
-            self.end_headers()
-            return
-        self.send_response(200 if self.path in ANSWERS else 404)
-        self.end_headers()
-        self.wfile.write(json.dumps(ANSWERS.get(self.path)).encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        del format, args
-
-
-@pytest.fixture(scope="module")
-def host() -> Generator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_with_a_token_the_layers_for_this_machine_are_counted(host: str) -> None:
-    assert compressed_size(f"{host}/a/b:1") == 42
-
-
-@pytest.mark.parametrize("tag", ["infinite", "words", "list", "empty", "round", "gone"])
-def test_junk_is_an_unknown_size(host: str, tag: str) -> None:
-    assert compressed_size(f"{host}/a/b:{tag}") == 0
-
-
-def test_no_layer_takes_less_than_nothing(host: str) -> None:
-    assert compressed_size(f"{host}/a/b:negative") == 7
 
 
 # --- a trajectory says which image its container was made from

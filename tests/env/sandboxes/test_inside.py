@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.inside.warden import state, system
+from gumshoe.env.inside.warden import system
 from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
 from gumshoe.env.inside.warden.programs import BoundedBuffer
 from gumshoe.env.inside.warden.sessions import Scanner, read_object
@@ -92,21 +90,6 @@ def test_deleted_files_that_are_open_count(tmp_path: Path) -> None:
         process.communicate(b"\n")
 
 
-def test_the_state_of_folders(tmp_path: Path) -> None:
-    before: Any = state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "file").touch()
-    (tmp_path / "link").symlink_to("/")
-    during: Any = state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))
-    assert [name for name, _ in during["folders"][str(tmp_path)]] == ["", "link", "sub", "sub/file"]
-    state.empty(str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-    assert state.inspect([str(tmp_path)], time.time() + 1e6, str(tmp_path))["folders"] == before["folders"]
-    assert os.getpid() in during["processes"]
-    after: Any = state.inspect([], time.time() - 60, str(tmp_path))
-    assert after["elsewhere"] == []
-
-
 def test_children_are_found_with_and_without_the_kernels_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
         for lists in (True, False):
@@ -150,8 +133,8 @@ OLD_PYTHONS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python
 @pytest.mark.parametrize("python", OLD_PYTHONS or [Path(sys.executable)], ids=str)
 def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
     from gumshoe.env import SandboxConfig
+    from gumshoe.env.sandboxes.channel import Link
     from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.link import Link
     from gumshoe.env.sandboxes.local import LocalBackend
 
     class OtherPython(LocalBackend):
@@ -174,26 +157,3 @@ def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
         )
         reply = session.request({"a": 1}, 30)
         assert (reply.output, reply.message) == ("got it\n", {"a": 1})
-
-
-def test_a_process_with_other_limits_or_another_niceness_is_not_as_it_was(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"]) as child:
-
-        def facts() -> Any:
-            found: Any = state.inspect([], time.time() + 1e6, str(tmp_path))
-            return found["processes"][child.pid]
-
-        seen = [facts()]
-        assert facts() == seen[0]
-        changes: list[Callable[[], object]] = [
-            lambda: os.setpriority(os.PRIO_PROCESS, child.pid, 3),
-            lambda: os.sched_setscheduler(child.pid, os.SCHED_BATCH, os.sched_param(0)),
-            lambda: resource.prlimit(child.pid, resource.RLIMIT_NOFILE, (64, 64)),
-        ]
-        if len(os.sched_getaffinity(0)) > 1:
-            changes.append(lambda: os.sched_setaffinity(child.pid, {min(os.sched_getaffinity(0))}))
-        for change in changes:
-            change()
-            assert facts() not in seen
-            seen.append(facts())
-        child.kill()

@@ -10,9 +10,8 @@ import pytest
 
 from gumshoe.env import SandboxConfig, Workspace
 from gumshoe.env.git import Patterns
-from gumshoe.env.sandboxes.channel import package_files
+from gumshoe.env.sandboxes.channel import Link, package_files
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.link import Link
 from gumshoe.errors import SandboxError, ToolFailure
 from gumshoe.records import Entry, Match, Task
 from support.sandboxes.forked import ForkedBackend

@@ -16,7 +16,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.commands.doctor import try_pytest
-from gumshoe.env.sandboxes.containers.engine import reap_orphans
+from gumshoe.env.sandboxes.engine import reap_orphans
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.errors import ConfigError, GumshoeError, SandboxClosed, SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
@@ -106,7 +106,7 @@ def test_a_machine_without_any_sandbox_says_what_to_install(task: Task) -> None:
         "for kind, trusted in (('docker', True), ('auto', False)):\n"
         "    try: choose(None, SandboxConfig(kind=kind), trusted=trusted)\n"
         "    except GumshoeError as error: print(error.exit_code, error)\n"
-        "print(choose(None, SandboxConfig(), trusted=True).kind)"
+        "print(choose(None, SandboxConfig(), trusted=True))"
     )
     nowhere = {"DOCKER_HOST": "unix:///no/such/socket", "CONTAINER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
     env = {**os.environ, **nowhere}

@@ -53,14 +53,11 @@ def test_the_tests_of_a_folder_are_seen_to_fail(nightmares: Path) -> None:
 
 def test_the_ignore_files_of_a_folder_hold(nightmares: Path) -> None:
     task, _ = load_tasks("nightmare", path=nightmares)[0]
-    sandbox = open_sandbox(task, WARM, trusted=True)
-    try:
+    with open_sandbox(task, WARM, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
         assert {entry.path for entry in workspace.list()} == {"calc.py", "test.py"}
         with pytest.raises(ToolFailure, match="read-only"):
             workspace.write_text("test.py", "")
-    finally:
-        sandbox.close()
 
 
 def test_a_repository_of_ones_own_is_one_task(tmp_path: Path) -> None:
@@ -92,13 +89,10 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
     )
     assert (task.entrypoint, task.debug_entrypoint) == (("python", "-m", "pytest", "-q"), ("python", "x.py"))
     assert "`env PYTHONPATH=src 'GREETING=good day' python -m pytest -q` fails" in task.problem_statement
-    sandbox = open_sandbox(task, WARM, trusted=True)
-    try:
+    with open_sandbox(task, WARM, trusted=True) as sandbox:
         assert sandbox.environment["A"] == "1"
         run = Workspace(task, sandbox).run_tests()
         assert [(outcome.id, outcome.outcome) for outcome in run.outcomes] == [("test_hello.py::test_words", "passed")]
-    finally:
-        sandbox.close()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +97,11 @@ def test_its_environment_is_active_in_every_session(image: str, tmp_path: Path) 
 
 def test_the_debugger_runs_on_the_python_of_the_image(image: str, tmp_path: Path) -> None:
     task, _ = loaded(tmp_path, a_row(image), regime="debug")
-    env = DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)
-    try:
+    with closing(DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)) as env:
         env.reset(seed=0)
         commands = "b shop.py:7\nc\np __import__('sys').executable, n"
         observation, *_ = env.step(ToolCall(id="1", name="pdb", arguments={"command": commands}))
         assert "/opt/miniconda3/envs/testbed/bin/python" in observation["text"]
-    finally:
-        env.close()
 
 
 @pytest.mark.parametrize("conda", [True, False])

@@ -31,7 +31,7 @@ def case(tmp_path: Path) -> Path:
     (folder / "repo" / "calc.py").write_bytes(CLEAN)
     (folder / "bug.patch").write_bytes(make_patch({"calc.py": (CLEAN, BUGGY)}).encode())
     (folder / "repo" / "tests" / "test_calc.py").write_text("def test_add(): ...\n")
-    (folder / "case.yaml").write_text("title: Wrong\nproblem_statement: 2 + 2 is 0.\nfail_to_pass: [t]\ntags: {a: b}\n")
+    (folder / "case.yaml").write_text("title: Wrong\nproblem_statement: 2 + 2 is 0.\nfail_to_pass: [t]\n")
     return folder
 
 
@@ -39,7 +39,7 @@ def test_a_case_is_read_as_it_stands(case: Path) -> None:
     ((task, oracle),) = load_tasks("casebook", path=case.parent)
     assert task.workspace.overlay == {"calc.py": "def add(a, b):\r\n    return a - b\r\n"}
     assert task.problem_statement == "Wrong\n\n2 + 2 is 0.\n"
-    assert task.tags == {"project": "one", "a": "b"}
+    assert task.tags == {"project": "one"}
     assert gold_lines(oracle.gold_patch) == {"calc.py": {2}}
 
 

@@ -17,7 +17,7 @@ from support.folder_tasks import PYTEST, folder_task
 from support.runner_projects import RUNNERS
 
 PACKAGES: Final = ("pytest", "anyio", "hypothesis")
-CONFIG: Final = SandboxConfig(kind="bubblewrap", pool=2, packages=PACKAGES, accept_unverifiable=True)
+CONFIG: Final = SandboxConfig(kind="bubblewrap", packages=PACKAGES, accept_unverifiable=True)
 pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY: Final = """\
@@ -207,7 +207,7 @@ def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path)
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=(test,))
     with Verifier(task, oracle, CONFIG, trusted=False) as verifier:
         made = verifier.make_variants((test,), {"test_shop.py::test_two": (0,)})
-        runs, variants = verifier.run_variants("", made, (0, 1))
+        runs, variants, _ = verifier.run_variants("", made, (0, 1))
     seen = [re.findall("FACTS.*", run.result.output) for run in runs]
     assert seen[0] == seen[1] != []
     assert variants.files(0)["test_shop.py"] != variants.files(1)["test_shop.py"]

@@ -33,7 +33,8 @@ ADD, DOUBLE = "test_calc.py::test_add", "test_calc.py::test_double"
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return write_files(tmp_path / "repo", {"calc.py": CLEAN, "test_calc.py": TESTS})
+    files = {"calc.py": CLEAN, "test_calc.py": TESTS, ".debugreadonly": "test_*.py\n"}
+    return write_files(tmp_path / "repo", files)
 
 
 def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN) -> tuple[Task, Oracle]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import random
 import re
 import shutil
 import subprocess
@@ -18,11 +17,9 @@ from typing import Any
 
 import pytest
 
-from gumshoe.env.sandboxes.containers.engine import DOCKER, connect
+from gumshoe.env.sandboxes.engine import DOCKER, connect
 
-__all__ = ["LAYER_BYTES", "push_image", "running_registry", "unique_name"]
-
-LAYER_BYTES = 300_000
+__all__ = ["push_image", "running_registry", "unique_name"]
 
 
 @contextlib.contextmanager
@@ -63,15 +60,15 @@ def unique_name() -> str:
     return f"gumshoe-test/{uuid.uuid4().hex[:12]}:1"
 
 
-def push_image(registry: str, image: str) -> None:
-    """Puts a new image of one layer, of bytes that cannot be compressed, into the registry, and nowhere else."""
-    content = random.randbytes(LAYER_BYTES)
+def push_image(image: str) -> None:
+    """Puts a new image of one layer into the registry that its name begins with, and nowhere else."""
+    content = b"x"
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as archive:
         info = tarfile.TarInfo("content")
         info.size = len(content)
         archive.addfile(info, io.BytesIO(content))
-    repository, _, tag = f"{registry}/{image}".rpartition(":")
+    repository, _, tag = image.rpartition(":")
     with contextlib.closing(connect(DOCKER)) as client:
         client.api.import_image_from_data(layer.getvalue(), repository=repository, tag=tag)
         told = list(client.api.push(repository, tag=tag, stream=True, decode=True))

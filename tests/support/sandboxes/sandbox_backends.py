@@ -37,10 +37,10 @@ NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 LOCAL = SandboxConfig(kind="local", unsafe=True, env=NO_PLUGINS)
 LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "env"})
 """The same as it stands in config files."""
-WARM = SandboxConfig(kind="bubblewrap", pool=2, env=NO_PLUGINS)
-"""For tests that reach many verdicts: one takes a fourth of the processor time that it takes in a local sandbox."""
-WARM_SETTINGS: dict[str, Any] = WARM.model_dump(include={"kind", "pool", "env"})
-WARM_OPTIONS = ("--sandbox", WARM.kind, "-p", f"pool={WARM.pool}", "-p", f"env={json.dumps(WARM.env)}")
+WARM = SandboxConfig(kind="bubblewrap", env=NO_PLUGINS)
+"""The cheapest sandbox that isolates."""
+WARM_SETTINGS: dict[str, Any] = WARM.model_dump(include={"kind", "env"})
+WARM_OPTIONS = ("--sandbox", WARM.kind, "-p", f"env={json.dumps(WARM.env)}")
 """The same for `gumshoe tasks check`, which takes settings of the sandbox."""
 
 

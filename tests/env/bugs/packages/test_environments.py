@@ -12,7 +12,6 @@ import json
 import marshal
 import os
 import tarfile
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +26,8 @@ from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier
 from gumshoe.env.diff import make_patch
-from gumshoe.env.sandboxes.open import close_pools, open_sandbox
-from gumshoe.env.sandboxes.staging import byte_code_archive, is_of_tests, keep_byte_code, place_of
+from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import compile_tests
@@ -36,7 +35,6 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, TestRun
 from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import NO_PLUGINS
-from support.sandboxes.warm_sandboxes import fill_pools, servers_in
 
 CODE = "def double(x):\n    return 2 * x\n\n\ndef lowest(x, y):\n    return min(x, y)\n"
 WRONG = CODE.replace("2 * x", "3 * x")
@@ -71,7 +69,7 @@ OLD = {"shop.py": CODE, "requirements-test.txt": "pytest==7.4.4\npluggy==1.2.0\n
 IN_PLACE = {"src/shop/__init__.py": CODE, "pyproject.toml": PYPROJECT}
 EARLIER = 1_600_000_000
 BUBBLEWRAP = SandboxConfig(kind="bubblewrap")
-POOL = SandboxConfig(kind="bubblewrap", pool=1, env=NO_PLUGINS)
+QUICK = SandboxConfig(kind="bubblewrap", env=NO_PLUGINS)
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -120,7 +118,7 @@ def in_place(index: None, tmp_path_factory: pytest.TempPathFactory) -> Package:
 
 
 @pytest.fixture(params=["old", "in_place"])
-def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[Package]:
+def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Package:
     """One of the packages, its cache without byte code of tests; the project's files are years old."""
     package: Package = request.getfixturevalue(request.param)
     monkeypatch.setenv("GUMSHOE_CACHE", str(package.root / "cache"))
@@ -129,8 +127,7 @@ def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     place.unlink(missing_ok=True)
     for path in (package.root / "project").rglob("*.py"):
         os.utime(path, (EARLIER, EARLIER))
-    yield package
-    close_pools()
+    return package
 
 
 only_in_place = pytest.mark.parametrize("package", ["in_place"], indirect=True)
@@ -224,30 +221,25 @@ def test_only_tests_that_pytest_runs_in_an_environment_have_byte_code(package: P
     assert not is_of_tests("tests/test_shop.cpython-311-pytest-9.0.pyc")
 
 
-def episode(task: Task, config: SandboxConfig = POOL) -> tuple[list[str], TestRun, list[str]]:
-    """The servers before the first run, that run, and its import path."""
+def warm_run(task: Task, config: SandboxConfig = QUICK) -> tuple[TestRun, list[str]]:
+    """A run of the tests, and its import path."""
     with open_sandbox(task, config, trusted=True) as sandbox:
-        before = servers_in(sandbox)
-        run = Workspace(task, sandbox).run_tests(warm=True)
-        path = json.loads(sandbox.read_file("path.json"))
-    fill_pools()
-    return before, run, path
+        return Workspace(task, sandbox).run_tests(warm=True), json.loads(sandbox.read_file("path.json"))
 
 
 @only_in_place
-def test_a_server_waits_and_its_forks_find_a_package_that_is_installed_in_place(package: Package) -> None:
+def test_forks_of_a_test_server_find_a_package_that_is_installed_in_place(package: Package) -> None:
     """One that changes how the interpreter starts gets a fresh interpreter."""
     assert list(package.root.glob("cache/environments/*/root/lib/*/site-packages/*shop*.pth"))
     right, wrong = package.with_files({}), package.task
-    fresh = episode(right, POOL.model_copy(update={"test_server": False}))
-    assert (fresh[1].passed, fresh[1].result.warm) == (True, False)
-    for number, (variant, passes) in enumerate([(right, True), (wrong, False), (right, True)]):
-        before, run, path = episode(variant)
+    fresh, fresh_path = warm_run(right, QUICK.model_copy(update={"test_server": False}))
+    assert (fresh.passed, fresh.result.warm) == (True, False)
+    for variant, passes in ((right, True), (wrong, False)):
+        run, path = warm_run(variant)
         assert (run.passed, run.result.warm) == (passes, True)
-        assert path == fresh[2]
-        assert bool(before) == bool(number)
+        assert path == fresh_path
     changing = package.with_files({"src/sitecustomize.py": "import sys\nsys.path.append('/elsewhere')\n"})
-    _, run, path = episode(changing)
+    run, path = warm_run(changing)
     assert (run.passed, run.result.warm, path[-1]) == (True, False, "/elsewhere")
     assert "a module sitecustomize of its own" in str(run.result.cold)
 

@@ -1,4 +1,6 @@
-"""Container engines: connecting to Docker or Podman, clear errors when none answers, and whose container is whose."""
+"""Container engines: connecting to Docker or Podman, clear errors when none answers, their images, and whose container
+is whose.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import functools
 import os
 import re
 import socket
-from collections.abc import Generator
+import sys
+import threading
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ from docker.types import Ulimit
 from requests.exceptions import RequestException
 
 from gumshoe.env.sandboxes.host.owners import identity, is_running
-from gumshoe.errors import SandboxError
+from gumshoe.errors import SandboxError, TaskError
 
 __all__ = [
     "DOCKER",
@@ -34,6 +38,7 @@ __all__ = [
     "image_digest",
     "image_is_missing",
     "labels",
+    "pull_if_missing",
     "reap_once",
     "reap_orphans",
     "ulimits",
@@ -44,6 +49,11 @@ PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120
 OPEN_FILES, PROCESSES = 4096, 16384
 NO_IMAGE = re.compile(r"no such image|image not known", re.IGNORECASE)
+NOT_IN_REGISTRY = re.compile(
+    r"manifest unknown|manifest .*not found|name unknown|pull access denied|invalid reference|repository name must",
+    re.IGNORECASE,
+)
+"""What engines say where no registry has an image of that name, for those who ask."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +169,33 @@ def image_is_missing(image: str, engine: Engine = DOCKER) -> bool:
 def _find_image(engine: Engine, image: str) -> None:
     with daemon_errors(f"the {engine.title} refuses"), contextlib.closing(connect(engine)) as client:
         client.images.get(image)
+
+
+_pulling = threading.Lock()
+
+
+def pull_if_missing(image: str, engine: Engine) -> None:
+    """Has the engine pull an image that it does not have: one at a time, as threads may want the same one.
+
+    Raises:
+        TaskError: there is no such image.
+        SandboxError: it cannot be pulled, in the engine's words.
+    """
+    if not image_is_missing(image, engine):
+        return
+    with _pulling:
+        if not image_is_missing(image, engine):
+            return
+        print(f"pulling {image}", file=sys.stderr)
+        try:
+            with contextlib.closing(connect(engine)) as client:
+                events: Iterable[dict[str, Any]] = client.api.pull(image, stream=True, decode=True)
+                errors = [str(event["error"]) for event in events if "error" in event]
+        except (DockerException, RequestException, OSError) as error:
+            errors = [describe_error(error)]
+    if errors:
+        kind = TaskError if NOT_IN_REGISTRY.search(errors[0]) else SandboxError
+        raise kind(f"the image {image} cannot be pulled: {errors[0]}")
 
 
 def forget_found_images() -> None:

@@ -1,1 +1,0 @@
-"""What the container sandbox needs of Docker or Podman: engines and images."""

@@ -1,0 +1,110 @@
+"""Verdicts of the verifier, alone and at the end of an episode."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gumshoe.env import DebugEnv
+from gumshoe.env.diff import make_patch
+from gumshoe.env.verifier import Verifier, verify
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
+from support.folder_tasks import folder_task, write_files
+from support.sandboxes.sandbox_backends import WARM
+
+pytestmark = pytest.mark.needs("bubblewrap")
+
+BUGGY, CLEAN = b"def double(n):\n    return n\n", b"def double(n):\n    return n + n\n"
+TESTS = """\
+from shop import double
+
+
+def test_double():
+    assert double(2) == 4
+
+
+def test_none():
+    assert double(0) == 0
+"""
+GOLD = make_patch({"shop.py": (BUGGY, CLEAN)})
+WRONG = make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"3 * n\n"))})
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    return folder_task(tmp_path, {"shop.py": BUGGY, "test_shop.py": TESTS})
+
+
+ORACLE = Oracle(
+    task_id="shop",
+    gold_patch=GOLD,
+    fail_to_pass=("test_shop.py::test_double",),
+    pass_to_pass=("test_shop.py::test_none",),
+)
+
+
+@pytest.mark.parametrize("oracle", [ORACLE, None], ids=["named", "known"])
+def test_one_verifier_gives_several_verdicts(task: Task, oracle: Oracle | None) -> None:
+    with Verifier(task, oracle, WARM, trusted=False) as verifier:
+        for patch in (GOLD, WRONG, GOLD):
+            verdict = verifier.verify(patch)
+            assert verdict.resolved is (patch == GOLD)
+            assert verdict.failing == (() if patch == GOLD else ORACLE.fail_to_pass)
+    with pytest.raises(SandboxError, match="has been closed"):
+        verifier.verify(GOLD)
+
+
+def test_the_known_tests_are_those_of_the_sandbox(tmp_path: Path) -> None:
+    tests = "import os\n\nif 'MORE' in os.environ:\n    def test_more(): pass\n\ndef test_always(): pass\n"
+    path = str(write_files(tmp_path, {"test_shop.py": tests}))
+    task = folder_task(tmp_path, workspace=WorkspaceSpec(path=path, content="0" * 64))
+    for env, number in ({}, 1), ({"MORE": "1"}, 2), ({}, 1):
+        with Verifier(task, None, WARM.model_copy(update={"env": env}), trusted=False) as verifier:
+            assert len(verifier.expected.pass_to_pass) == number
+
+
+@pytest.mark.parametrize("entrypoint", [("python", "-m", "unittest"), ("pytest", "-q"), ("sh", "-c", "pytest -q")])
+def test_every_runner_gives_a_verdict(task: Task, entrypoint: tuple[str, ...]) -> None:
+    (Path(str(task.workspace.path)) / "test_unit.py").write_text(
+        "import unittest\n\nfrom shop import double\n\n\nclass Unit(unittest.TestCase):\n"
+        "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
+    )
+    assert verify(task.model_copy(update={"entrypoint": entrypoint}), None, GOLD, WARM, trusted=False).resolved
+
+
+def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_the_patch(task: Task) -> None:
+    folder = Path(str(task.workspace.path))
+    (folder / "sitecustomize.py").write_text("import shop\n")
+    config = WARM.model_copy(update={"env": {**WARM.env, "PYTHONPATH": "/workspace"}})
+    assert task.workspace.workdir == "/workspace"
+    assert verify(task, ORACLE, GOLD, config, trusted=False).resolved
+
+
+def test_what_is_wrong_with_a_task_is_raised(task: Task, tmp_path: Path) -> None:
+    gone = task.model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "gone"))})
+    with pytest.raises(TaskError, match="not a folder"):
+        verify(gone, ORACLE, GOLD, WARM, trusted=False)
+    unfit = make_patch({"shop.py": (b"def triple(n):\n    pass\n", CLEAN)})
+    with pytest.raises(TaskError, match="shop"):
+        verify(task, ORACLE, unfit, WARM, trusted=False)
+
+
+def test_an_episode_may_submit_twice(task: Task) -> None:
+    with closing(
+        DebugEnv(task, oracle=ORACLE, tools=("bash", "rewrite", "submit"), sandbox=WARM, trusted=False)
+    ) as env:
+        env.reset(seed=0)
+        start = env.snapshot()
+        for code, reward in ((BUGGY.replace(b"n\n", b"n * 2 - 1\n"), 0.0), (CLEAN, 1.0)):
+            env.restore(start)
+            wanted = code.decode().rstrip("\n")
+            env.step(ToolCall(id="1", name="rewrite", arguments={"path": "shop.py", "code": wanted}))
+            env.step(ToolCall(id="2", name="bash", arguments={"command": f"echo {os.getpid()} > /tmp/left"}))
+            assert env.step(ToolCall(id="3", name="submit"))[1] == reward
+        env.reset(seed=0)
+        env.step(ToolCall(id="4", name="bash", arguments={"command": "sed -i 's/return n/return n + n/' shop.py"}))
+        assert env.step(ToolCall(id="5", name="submit"))[1] == 1.0
