@@ -4,7 +4,11 @@ Some turns stay in the conversation and do not train, because they were mistakes
 context is cut into windows: every turn trains in exactly one of them, the report included. A window ends after an
 assistant message, never inside one. The turns that it trains are preceded by what led to them, with the text of older
 observations left out, just as an agent with a limited context sees it; if that is still too long, the oldest turns are
-dropped.
+dropped:
+
+    episode    system user  turn1 answer1 turn2 answer2 turn3 answer3 turn4
+    window 1   system user *turn1 answer1*turn2
+    window 2   system user  turn1 [left out] turn2 answer2 *turn3 answer3*turn4        (* trains)
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ def run_demo(arguments: argparse.Namespace) -> int:
     if out.exists() and any(out.iterdir()):
         raise ConfigError(f"{out} is not empty: give --out a new folder")
     if arguments.sandbox == "auto":
-        _check_isolation()
+        # Raises ConfigError if nothing here isolates what the trained model does.
+        choose(None, SandboxConfig(), trusted=False)
     _check_model(arguments.model)
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -174,11 +175,6 @@ def _check_model(model: str) -> None:
         found = False
     if not found:
         raise ConfigError(f"--model {model}: there is no such file or folder, and no such model in the cache")
-
-
-def _check_isolation() -> None:
-    """Raises ConfigError if nothing here isolates what the trained model does."""
-    choose(None, SandboxConfig(), trusted=False)
 
 
 def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
