@@ -13,7 +13,7 @@ from typing import Any
 
 from gumshoe import __version__
 from gumshoe.collect.data.messages import (
-    Turn,
+    AnsweredTurn,
     assemble,
     content_text,
     foreign_task,
@@ -159,7 +159,7 @@ def all_from_atif(data: Mapping[str, Any]) -> Iterator[Trajectory]:
 def _foreign(data: Mapping[str, Any]) -> Trajectory:
     agent = data["agent"]
     name = str(data.get("trajectory_id") or data.get("session_id") or "")
-    turns: list[Message | Turn] = []
+    turns: list[Message | AnsweredTurn] = []
     for number, entry in enumerate(data["steps"], 1):
         with reading(f"step {number} of this ATIF trajectory"):
             turns += _turns(entry)
@@ -171,7 +171,7 @@ def _foreign(data: Mapping[str, Any]) -> Trajectory:
     )
 
 
-def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
+def _turns(entry: Mapping[str, Any]) -> Iterator[Message | AnsweredTurn]:
     """A step as a turn. A step that the agent's model did not write at this point, because it was copied from an
     earlier trajectory or no model was asked for it, is only shown and not trained on.
     """
@@ -186,7 +186,7 @@ def _turns(entry: Mapping[str, Any]) -> Iterator[Message | Turn]:
         yield completion.as_message()
         yield from (tool_answer(seen, call) for seen, call in zip(answers, completion.tool_calls, strict=True))
     else:
-        yield Turn(completion, answers)
+        yield AnsweredTurn(completion, answers)
     yield from (Message(role="user", content=text) for text in others)
 
 

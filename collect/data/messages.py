@@ -32,7 +32,7 @@ from gumshoe.storage import describe
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
 __all__ = [
-    "Turn",
+    "AnsweredTurn",
     "assemble",
     "content_text",
     "foreign_task",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Turn:
+class AnsweredTurn:
     """What an agent said, and the answers to its calls; an agent that was stopped may have calls without an answer."""
 
     completion: Completion
@@ -69,7 +69,7 @@ def from_messages(
 
 
 def assemble(
-    turns: Sequence[Message | Turn],
+    turns: Sequence[Message | AnsweredTurn],
     *,
     task: TaskRef,
     policy: PolicyInfo,
@@ -129,8 +129,8 @@ def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
     )
 
 
-def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | Turn]:
-    turns: list[Message | Turn] = []
+def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | AnsweredTurn]:
+    turns: list[Message | AnsweredTurn] = []
     answers: dict[int, dict[str, str]] = {}
     for number, message in enumerate(messages):
         with reading(f"{name}: message {number}"):
@@ -139,11 +139,11 @@ def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | T
                 raise TypeError("role must be a string")
             if role == "assistant":
                 answers[len(turns)] = {}
-                turns.append(Turn(_completion(message, number), ()))
+                turns.append(AnsweredTurn(_completion(message, number), ()))
             elif role not in ("tool", "function") or not _take_answer(message, turns, answers):
                 text = content_text(message.get("content"))
                 turns.append(Message(role="system" if role == "system" else "user", content=text))
-    return [_answered(turn, answers[at]) if isinstance(turn, Turn) else turn for at, turn in enumerate(turns)]
+    return [_answered(turn, answers[at]) if isinstance(turn, AnsweredTurn) else turn for at, turn in enumerate(turns)]
 
 
 def _completion(message: Mapping[str, Any], number: int) -> Completion:
@@ -155,7 +155,7 @@ def _completion(message: Mapping[str, Any], number: int) -> Completion:
 
 
 def _take_answer(
-    message: Mapping[str, Any], turns: Sequence[Message | Turn], answers: Mapping[int, dict[str, str]]
+    message: Mapping[str, Any], turns: Sequence[Message | AnsweredTurn], answers: Mapping[int, dict[str, str]]
 ) -> bool:
     """Takes the answer to a call: the last one of its id, or, if it names none, the first that waits for an answer.
 
@@ -164,7 +164,7 @@ def _take_answer(
     wanted = message.get("tool_call_id")
     for at in sorted(answers, reverse=True):
         turn = turns[at]
-        assert isinstance(turn, Turn)
+        assert isinstance(turn, AnsweredTurn)
         waiting = [call.id for call in turn.completion.tool_calls if call.id not in answers[at]]
         found = next((each for each in waiting if wanted in (None, "", each)), None)
         if found is not None:
@@ -175,10 +175,10 @@ def _take_answer(
     return False
 
 
-def _answered(turn: Turn, answers: Mapping[str, str]) -> Turn:
+def _answered(turn: AnsweredTurn, answers: Mapping[str, str]) -> AnsweredTurn:
     """The turn with its answers, up to the first call that has none."""
     answered = itertools.takewhile(lambda call: call.id in answers, turn.completion.tool_calls)
-    return Turn(turn.completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
+    return AnsweredTurn(turn.completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
 
 
 def _calls(message: Mapping[str, Any], number: int) -> tuple[ToolCall, ...]:

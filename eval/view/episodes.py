@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from gumshoe.collect.data.journal import read_journal
-from gumshoe.collect.data.messages import Turn, assemble, foreign_task, from_messages, reading
+from gumshoe.collect.data.messages import AnsweredTurn, assemble, foreign_task, from_messages, reading
 from gumshoe.errors import DatasetError
 from gumshoe.eval.view.sources import inside
 from gumshoe.records import (
@@ -104,7 +104,7 @@ def read_live_episode(path: Path, root: Path) -> Trajectory | None:
     if content.episode is None:
         return None
     name = str(content.episode.get("id", ""))
-    turns = [Turn(completion, tuple(_observed(completion, texts or ()))) for completion, texts in content.turns]
+    turns = [AnsweredTurn(completion, tuple(_observed(completion, texts or ()))) for completion, texts in content.turns]
     episode = assemble(
         turns,
         task=foreign_task(name.rpartition("#")[0] or name, source=""),

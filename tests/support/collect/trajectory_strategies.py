@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gumshoe.collect.data.messages import Turn, assemble, foreign_task
+from gumshoe.collect.data.messages import AnsweredTurn, assemble, foreign_task
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import (
     BranchPoint,
@@ -104,9 +104,11 @@ def own(draw: st.DrawFn) -> Trajectory:
 @st.composite
 def foreign(draw: st.DrawFn) -> Trajectory:
     """An episode that was read from another format."""
-    turns: list[Message | Turn] = [Message(role="user", content=draw(TEXT))]
+    turns: list[Message | AnsweredTurn] = [Message(role="user", content=draw(TEXT))]
     for _ in range(draw(st.integers(0, 3))):
         completion = draw(completions())
-        turns.append(Turn(completion, tuple(Observation(tool=c.name, text=draw(TEXT)) for c in completion.tool_calls)))
+        turns.append(
+            AnsweredTurn(completion, tuple(Observation(tool=c.name, text=draw(TEXT)) for c in completion.tool_calls))
+        )
     policy = PolicyInfo(kind="elsewhere", agent=draw(TEXT))
     return assemble(turns, task=foreign_task(draw(TEXT), source="elsewhere"), policy=policy, tools=())
