@@ -81,7 +81,7 @@ def _suspect_data(suspect: Suspect) -> dict[str, JsonValue]:
         "score": round(suspect.score, 4),
         "lines": list(suspect.lines),
         "distance": suspect.distance,
-        "signals": {name: round(value, 4) for name, value in suspect.signals.items()},
+        "signals": {name: share for name, value in suspect.signals.items() if (share := round(value, 3))},
     }
 
 
@@ -104,7 +104,9 @@ def _describe(spectrum: Spectrum, ranked: Sequence[Suspect], order: str) -> str:
     lines = [f"{describe_suspect(_suspect_data(suspect))}{_reasons(suspect)}" for suspect in ranked[:_SHOWN]]
     more = [f"[... {len(ranked) - _SHOWN} more ...]"] if len(ranked) > _SHOWN else []
     first = json.dumps({"start": ranked[0].span.start, "end": ranked[0].span.end, "path": ranked[0].path})
-    title = f"{plural(len(ranked), 'function')} run or named by {tests}, {order} first"
+    # Formulas rank only what ran.
+    how = "run or named" if order == "likeliest" else "run"
+    title = f"{plural(len(ranked), 'function')} {how} by {tests}, {order} first"
     return "\n".join([title, *lines, *more, f"To view the first: {first}"])
 
 

@@ -27,7 +27,7 @@ Open = Callable[..., Bench]
 def test_suspects(open_bench: Open) -> None:
     observation = open_bench().call("suspects", formula="ochiai")
     assert observation.text.splitlines() == [
-        "3 functions run or named by 1 failing test, most suspicious first",
+        "3 functions run by 1 failing test, most suspicious first",
         "8-12 cart.py Cart.price 1.00",
         "14-18 cart.py Cart.total 1.00",
         "5-6 cart.py Cart.__init__ 1.00",
@@ -147,7 +147,7 @@ def test_a_test_that_never_ends_is_one_that_fails(open_bench: Open, project: Pat
     observation = bench.call("suspects", formula="ochiai")
     assert [observation.data[name] for name in ("failed", "running", "passed")] == [1, 1, 1]
     assert observation.text.splitlines()[:3] == [
-        "2 functions run or named by 1 failing test (1 did not end), most suspicious first",
+        "2 functions run by 1 failing test (1 did not end), most suspicious first",
         "3-5 loops.py wait 1.00",
         "7-9 loops.py step 0.71",
     ]
