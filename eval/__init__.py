@@ -1,7 +1,7 @@
 """Evaluation: arms, grading, measures, model servers, and the viewer.
 
     gumshoe eval CONFIG: commands.eval ──> evaluate
-        checks                what is missing or wrong, before anything runs
+        Checks                what is missing or wrong, before anything runs: every part checks itself
         arms ──> packs ──> solvers ──> solutions          (episodes are those of `collect`; `grader` judges patches)
         scoring (score)       one Result for each episode or solution, and the Summary of them
         swebench              the official harness, if the config asks for it
@@ -11,7 +11,6 @@
 |---|---|
 | `evaluate` | `gumshoe eval` from its config to its files: the place to start reading |
 | `config` | the configs of `gumshoe serve` and `gumshoe eval` |
-| `checks` | what is checked of this machine and of servers before anything runs |
 | `arms` | what is compared: where the pack of an arm comes from, and who solves the task with it |
 | `grader` | whether a patch fixes the bug, by our verifier, each patch once; tasks that are flaky |
 | `score` | the metrics of finished episodes, and means, intervals and tables of them |

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,10 +20,9 @@ from typing import Any
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.runner import open_factories, wanted_tasks
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
-from gumshoe.errors import DatasetError, TaskError
-from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution, Solver
+from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.arms.build import make_arms
-from gumshoe.eval.checks import Checks, check_disk
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grader import find_flaky
 from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Prediction, Result, Summary
@@ -31,9 +32,12 @@ from gumshoe.protocols import Scorer
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
-__all__ = ["Evaluation", "choose_tasks", "evaluate", "read_losses"]
+__all__ = ["Evaluation", "check_disk", "choose_tasks", "evaluate", "read_losses"]
 
 Say = Callable[[str], None]
+BASE_KB = 100 << 10
+EPISODE_KB = 512
+"""Disk space for the trajectory, grades and page of an episode; most take less."""
 LOSSES = (("loss", "training"), ("eval_loss", "held out"))
 """Columns of a training log, and what their curves are called."""
 
@@ -244,6 +248,18 @@ def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
         check_disk(Path(config.out), left)
     checks.report()
     return _Prepared(arms, unique, tasks, scorers, rows, losses)
+
+
+def check_disk(out: Path, episodes: int) -> None:
+    """Raises ConfigError if the folder cannot be written, or its disk has no room for the episodes."""
+    place = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
+    if not place.is_dir():
+        raise ConfigError(f"the folder {out} cannot be created: {place} is a file")
+    if not os.access(place, os.W_OK):
+        raise ConfigError(f"the folder {out} cannot be created: {place} is not writable")
+    free, wanted = shutil.disk_usage(place).free >> 20, (BASE_KB + EPISODE_KB * episodes) >> 10
+    if free < wanted:
+        raise ConfigError(f"the disk of {out} has {free} MB free; {episodes} episodes may take {wanted} MB")
 
 
 def choose_tasks(config: EvalConfig, say: Callable[[str], None] = lambda line: None) -> tuple[Pair, ...]:

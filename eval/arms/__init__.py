@@ -4,7 +4,7 @@
 
 | part | holds |
 |---|---|
-| `arm` | the contracts: `Arm`, `PackSource`, `Solver`, and what they exchange: the place to start reading |
+| `arm` | the contracts: `Arm`, `PackSource`, `Solver`, what they exchange, and `Checks`: the place to start reading |
 | `build` | the arms of a config, and those that a solver adds for comparison |
 | `policies` | packs of a policy that plays, or of a model that is served for it |
 | `packs` | packs without episodes: none, read from the code, the gold patch, an earlier run, another arm's |

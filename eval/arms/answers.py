@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from gumshoe import __version__
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
-from gumshoe.eval.checks import Checks
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.config import AnswersConfig
 from gumshoe.eval.score.sources import Sources, check_sources, fetch_sources
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory

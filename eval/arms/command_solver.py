@@ -28,8 +28,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.checks import Checks, Endpoint, count_lines
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, Endpoint, EvalRun, Hooks, Pair, Solution, count_lines
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import Trajectory, Usage

@@ -17,8 +17,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair
-from gumshoe.eval.checks import Checks
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
 __all__ = [

@@ -19,8 +19,7 @@ from gumshoe.collect.policies.llm import find_key, with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.errors import PolicyError
-from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks, Pair, TaskSample
-from gumshoe.eval.checks import Checks, Endpoint, count_lines
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, Endpoint, EvalRun, Hooks, Pair, TaskSample, count_lines
 from gumshoe.eval.config import SamplingConfig, ServeConfig
 from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.backends import check_model_folder

@@ -14,10 +14,9 @@ from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, count_lines
 from gumshoe.eval.arms.one_shot import ShownFirst, confirmed_changes, limit_turns, view_calls
 from gumshoe.eval.arms.policies import PolicyProvider, run_episodes
-from gumshoe.eval.checks import Checks, count_lines
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy

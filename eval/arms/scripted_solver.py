@@ -24,8 +24,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.checks import Checks, count_lines
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, count_lines
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun

@@ -13,7 +13,8 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.checks import Checks, Endpoint, check_disk, check_endpoint
+from gumshoe.eval.arms.arm import Checks, Endpoint, check_endpoint
+from gumshoe.eval.evaluate import check_disk
 from support.eval.explorers import Models, serving
 from support.eval.made import write_eval_config
 from support.provider_server import Handler, fault, provider

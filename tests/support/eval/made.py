@@ -9,8 +9,7 @@ from typing import Any
 import yaml
 
 from gumshoe.collect.episode.spec import task_ref
-from gumshoe.eval.arms.arm import PackSource, Solver
-from gumshoe.eval.checks import Checks
+from gumshoe.eval.arms.arm import Checks, PackSource, Solver
 from gumshoe.records import (
     Completion,
     ContextPack,
