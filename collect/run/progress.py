@@ -118,14 +118,12 @@ class ProgressDisplay:
     def _print(self, line: str) -> None:
         self._console.print(Text(line), soft_wrap=True)
 
-    def _doing(self) -> list[str]:
-        """What each worker is doing."""
-        return [doing for _, doing in sorted(self._control.doing.items())]
-
     def _render(self) -> Group:
         self._bar.update(self._task, completed=self._whole)
         stopping = [Text(self._stopping())] if self._stopping() else []
-        doing = [Text(f"  {line}", overflow="ellipsis", no_wrap=True) for line in self._doing()]
+        doing = [
+            Text(f"  {line}", overflow="ellipsis", no_wrap=True) for _, line in sorted(self._control.doing.items())
+        ]
         if self._planned == 1:
             return Group(*(doing or [Text("  starting")]), *stopping)
         return Group(self._bar, Text(self.line()), *doing, *stopping)
