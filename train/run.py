@@ -201,16 +201,19 @@ def _when(every: int | None) -> str:
 
 
 class LossLog(TrainerCallback):
-    """Writes what the trainer logs (loss, eval_loss, learning_rate, ...) to a file of JSON lines, and prints the loss.
+    """Writes what the trainer logs (loss, eval_loss, learning_rate, ...) to a file of JSON lines.
 
-    A resumed run begins with what its checkpoint has logged, so that no step is duplicated.
+    The loss and the time that is left are printed, on a terminal on one line. A resumed run begins with what its
+    checkpoint has logged, so that no step is duplicated.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._began, self._first = 0.0, 0
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the file anew."""
+        self._began, self._first = time.monotonic(), state.global_step
         if state.is_world_process_zero:
             write_jsonl(self._path, state.log_history)
 
@@ -222,8 +225,12 @@ class LossLog(TrainerCallback):
         with self._path.open("ab") as file:
             append_line(file, json.dumps(entry), sync=False)
         measures = [f"{name} {entry[name]:.3f}" for name in ("reward", "loss", "eval_loss") if name in entry]
-        if measures:
-            print(f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}", file=sys.stderr, flush=True)
+        if measures and (done := state.global_step - self._first):
+            left = (time.monotonic() - self._began) / done * (state.max_steps - state.global_step)
+            measures += [f"{left / 60:.0f} min left" if left >= 90 else f"{left:.0f} s left"]
+            text = f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}"
+            start, end = ("\r\x1b[K", "" if left else "\n") if sys.stderr.isatty() else ("", "\n")
+            print(start + text, end=end, file=sys.stderr, flush=True)
 
 
 class Picture(NamedTuple):

@@ -1,8 +1,10 @@
-r"""The ranker of `suspects`: records the signals of real bugs, fits the model, and compares it with simpler rankings.
+r"""The ranker of `suspects`: records the signals of bugs, fits the model, and compares it with simpler rankings.
 
     gumshoe harvest --config configs/harvest/history.yaml configs/harvest/real_train.txt --out tasks/real/train
-    python -m benchmarks.results.ranker record tasks/real/train/packages/* --out train.jsonl
-    python -m benchmarks.results.ranker fit train.jsonl --out tools/ranking/ranker.json
+    gumshoe harvest configs/harvest/real_train.txt --out tasks/made/train -p history=0 -p per_package=18
+    python -m benchmarks.results.ranker record tasks/real/train/packages/* --out people.jsonl
+    python -m benchmarks.results.ranker record tasks/made/train/packages/* --out made.jsonl
+    python -m benchmarks.results.ranker fit people.jsonl made.jsonl --out tools/ranking/ranker.json
     python -m benchmarks.results.ranker compare heldout.jsonl
 
 `record` opens a sandbox for each task and goes on where it was stopped. `fit` maximizes the likelihood of the functions
@@ -213,22 +215,31 @@ def main() -> None:
     if options.command == "record":
         record_all(options.sets, options.out, options.workers)
         return
-    every = list(_read(options.bugs))
-    bugs = [bug for bug in every if bug["edited"]]
+    read = {path.stem: list(_read([path])) for path in options.bugs}
+    kinds = {kind: [bug for bug in bugs if bug["edited"]] for kind, bugs in read.items()}
+    bugs = [bug for kind in kinds.values() for bug in kind]
     simple: dict[str, Order] = {"first suspect": lambda bug: bug["suspects"]}
     if options.command == "compare":
         simple["last traceback line"] = lambda bug: bug["traceback"]
         simple["ranker"] = by_model()
         simple |= {f"{name} alone": by_signal(name) for name in NAMES}
-        print(compare(bugs, simple))
+        for kind, own in kinds.items():
+            print(f"{len(own)} bugs of {kind}\n\n{compare(own, simple)}\n")
         return
     simple["ranker, cross-validated"] = cross_validated(bugs)
-    table = compare(bugs, simple)
-    card = {"bugs": len(bugs), "projects": sorted({bug["project"] for bug in bugs}), "table": table.splitlines()}
-    elsewhere = round(1 - sum(bool(_right(bug).any()) for bug in every) / len(every), 3)
+    card = {
+        kind: {
+            "bugs": len(own),
+            "projects": sorted({bug["project"] for bug in own}),
+            "table": compare(own, simple).splitlines(),
+        }
+        for kind, own in kinds.items()
+    }
+    known = sum(bool(_right(bug).any()) for bug in bugs)
+    elsewhere = round(1 - known / sum(map(len, read.values())), 3)
     model = {"card": card, "elsewhere": elsewhere, "signals": fit(bugs)}
     write_atomic(options.out, json.dumps(model, indent=1) + "\n")
-    print(table)
+    print(json.dumps(card, indent=1))
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ METRICS = (
     Metric("official", "Official", "bugs that are fixed according to the official harness"),
     Metric("adherence", "Adherence", "patches that change a line that was reported to the solver"),
     Metric("valid_calls", "Valid calls", "turns whose tool calls could be carried out"),
+    Metric("debugged", "Debugged", "episodes that used the debugger"),
     Metric("reported", "Reported", "episodes that made a report before their limit"),
     Metric("file_recall", "File recall", "files that the fix touches, named in the report"),
     Metric("function_recall", "Function recall", "functions that the fix touches, named in the report"),
@@ -112,6 +113,7 @@ def conduct_of(trajectory: Trajectory) -> dict[str, float | None]:
     steps, pack = trajectory.steps, trajectory.context_pack
     return {
         "valid_calls": valid_share(steps),
+        "debugged": float(any(call.name == "pdb" for step in steps for call in step.tool_calls)),
         "reported": float(pack is not None),
         "grounding": None if pack is None else grounded_share(pack),
         "confidence": steps[-1].confidence if pack is not None and steps else None,

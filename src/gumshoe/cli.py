@@ -8,6 +8,7 @@ The commands are in modules by subject, in `commands` of their folder. For the c
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import sys
 from collections.abc import Iterable, Sequence
@@ -74,7 +75,12 @@ EXTRAS = {
     "uvicorn": "view",
 }
 
-MISTAKEN_PATHS = (FileNotFoundError, NotADirectoryError, IsADirectoryError, FileExistsError, PermissionError)
+MISTAKEN_PATHS = frozenset(
+    {
+        *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY, errno.ENAMETOOLONG),
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL),
+    }
+)
 """What is wrong with a path that the user can replace by another one."""
 
 EXAMPLES = """\
@@ -121,7 +127,7 @@ def _main(arguments: list[str]) -> int:
         if error.errno is None:
             raise
         place = error.filename2 or error.filename
-        is_mistake = place is not None and isinstance(error, MISTAKEN_PATHS)
+        is_mistake = place is not None and error.errno in MISTAKEN_PATHS
         message = f"{place}: {error.strerror}: give another path" if is_mistake else str(error)
         print(f"gumshoe {name}: {' '.join(message.split())}", file=sys.stderr)
         return 2 if is_mistake else 1

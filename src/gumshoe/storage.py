@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeVar, cast
 
+import jsonlines
 from pydantic import BaseModel, ValidationError
 
 from gumshoe.errors import ConfigError, DatasetError, GumshoeError
@@ -249,19 +250,25 @@ def check_model_files(folder: Path, *, error: type[GumshoeError]) -> None:
 
 
 def _read_lines(
-    path: Path, parse: Callable[[bytes], ValueT], error: type[GumshoeError], finished: bool
+    path: Path, parse: Callable[[str], ValueT], error: type[GumshoeError], finished: bool
 ) -> Iterator[tuple[int, ValueT]]:
-    """What `parse` makes of each line that is not empty, with the line's number."""
-    number = 0
+    at = 0
+
+    def lines(file: IO[bytes]) -> Iterator[bytes]:
+        nonlocal at
+        for at, line in enumerate(file, start=1):  # noqa: B007 - read when the reader asks for the number
+            if line.endswith(b"\n") or not finished:
+                yield line
+
     try:
         with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip() and (line.endswith(b"\n") or not finished):
-                    yield number, parse(line)
-    except ValidationError as why:
-        raise error(f"{path} line {number}: {describe(why)}") from None
-    except ValueError as why:
-        raise error(f"{path} line {number}: not JSON: {why}") from None
+            reader: Any = cast(Any, jsonlines.Reader)(lines(file), loads=parse)  # the library types only `Any` values
+            for value in reader.iter(skip_empty=True, allow_none=True):
+                yield at, value
+    except jsonlines.InvalidLineError as invalid:
+        cause = invalid.__cause__
+        why = describe(cause) if isinstance(cause, ValidationError) else f"not JSON: {cause}"
+        raise error(f"{path} line {invalid.lineno}: {why}") from None
     except OSError as why:
         raise error(f"{path} cannot be read: {why.strerror}") from None
 

@@ -50,8 +50,8 @@ def test_the_model_is_written_with_what_it_was_fitted_on(
     monkeypatch.setattr("sys.argv", ["ranker", "fit", str(rows), "--out", str(out)])
     ranker.main()
     model = json.loads(out.read_text())
-    assert model["card"]["bugs"] == 141
-    assert model["card"]["projects"] == [f"p{number}" for number in range(7)]
+    assert model["card"]["bugs"]["bugs"] == 141
+    assert model["card"]["bugs"]["projects"] == [f"p{number}" for number in range(7)]
     assert model["elsewhere"] == round(2 / 142, 3)
     assert list(model["signals"]) == list(ranker.NAMES)
 

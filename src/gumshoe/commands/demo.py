@@ -13,15 +13,17 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.live import Live
 from rich.rule import Rule
+from rich.table import Table
 from rich.text import Text
 
 from gumshoe.collect.commands.play import render_observation, render_patch
@@ -34,7 +36,8 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.records import Result, Summary
-from gumshoe.eval.score.tables import named, print_table
+from gumshoe.eval.score.measures import measured
+from gumshoe.eval.score.tables import named, percent, shown_groups
 from gumshoe.protocols import SANDBOX_KINDS
 from gumshoe.records import Step, Task, Trajectory
 from gumshoe.text import plain_text
@@ -43,6 +46,7 @@ __all__ = [
     "StageFailed",
     "configure_demo",
     "episode_text",
+    "outcome_table",
     "run_demo",
     "run_stage",
     "show_outcome",
@@ -245,12 +249,19 @@ class StageFailed(GumshoeError):
         self.exit_code = exit_code
 
 
-TRAINED = "trained"
-"""Arm of `configs/demo/eval.yaml`."""
+TRAINED, FIRST_SUSPECT = "trained", "suspect"
+"""Arms of `configs/demo/eval.yaml`."""
+SHARES = {
+    "valid_calls": "turns with a valid call",
+    "debugged": "episodes with the debugger",
+    "function_acc@1": "names the right function first",
+    "line_recall": "lines of the fix in the report",
+}
+CONFIRMED = "facts that a new run confirms"
 PROBLEM_LINES, PATCH_LINES = 5, 12
 MEANING = (
     "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
-    "a routine, not judgement: it reports the place that the tools name."
+    "a routine, not judgement: it reports the place that the tools name. The last row says how often its facts hold."
 )
 MEANING_SHORT = "After one training step, the model has learned nothing yet: this shows only that every stage works."
 
@@ -262,11 +273,15 @@ def show_outcome(out: Path, console: Console, *, short: bool = False) -> None:
     lines = (evaluation / "results.jsonl").read_text(encoding="utf-8").splitlines()
     results = [result for result in map(Result.model_validate_json, lines) if result.arm == TRAINED]
     episodes = {episode.id: episode for episode in read_trajectories(evaluation / "arms" / TRAINED)}
+    by_split = {
+        group: [episodes[result.trajectory] for result in results if result.split == group]
+        for group in shown_groups(summary)
+    }
     chosen = max(results, key=_instructive)
     task, oracle = next(pair for pair in load_tasks(str(out / "tasks")) if pair[0].id == chosen.task_id)
     console.print(Rule(Text(f"one episode: {named(chosen.split)}, {task.id}")))
     console.print(episode_text(episodes[chosen.trajectory], task, oracle.gold_patch if oracle else ""))
-    print_table(summary, console)
+    console.print(outcome_table(summary, by_split))
     console.print(Text(MEANING_SHORT if short else MEANING))
 
 
@@ -300,3 +315,33 @@ def _step_lines(step: Step, facts: Iterable[str]) -> Iterable[Text]:
         cited = [line for line in lines[2:] if line.plain.strip() in facts]
         for line in (*lines[:2], *(cited or lines[2:])[-1:]):
             yield Text("   ", overflow="ellipsis", no_wrap=True).append_text(line)
+
+
+def outcome_table(summary: Summary, episodes: Mapping[str, Iterable[Trajectory]]) -> Table:
+    """The trained model beside the first suspect, by group of tasks.
+
+    Args:
+        summary: the evaluation.
+        episodes: those of the trained model, by group.
+    """
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    arms = {arm.name: arm for arm in summary.arms}
+    table.add_column("held out, beside first suspect")
+    for group in episodes:
+        table.add_column(f"{named(group).removeprefix('held-out ')} ({summary.tasks[group]})", justify="right")
+        table.add_column("suspect", justify="right", style="dim")
+    for name, title in SHARES.items():
+        cells = [
+            percent(measured(arms[arm], group, name).value) for group in episodes for arm in (TRAINED, FIRST_SUSPECT)
+        ]
+        table.add_row(title, *cells)
+    shares = [percent(_confirmed(of_group)) for of_group in episodes.values()]
+    table.add_row(CONFIRMED, *chain.from_iterable((share, "") for share in shares))
+    return table
+
+
+def _confirmed(episodes: Iterable[Trajectory]) -> float | None:
+    """The share of all findings whose probe a new run confirmed; None without findings."""
+    findings = [one for episode in episodes if episode.context_pack for one in episode.context_pack.findings]
+    confirmed = [one for one in findings if one.check is not None and one.check.status == "confirmed"]
+    return len(confirmed) / len(findings) if findings else None
