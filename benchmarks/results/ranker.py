@@ -4,11 +4,12 @@ r"""The ranker of `suspects`: records the signals of bugs, fits the model, and c
     gumshoe harvest configs/harvest/real_train.txt --out tasks/made/train -p history=0 -p per_package=18
     python -m benchmarks.results.ranker record tasks/real/train/packages/* --out people.jsonl
     python -m benchmarks.results.ranker record tasks/made/train/packages/* --out made.jsonl
-    python -m benchmarks.results.ranker fit people.jsonl made.jsonl --out tools/ranking/ranker.json
+    python -m benchmarks.results.ranker fit people.jsonl --beside made.jsonl --out tools/ranking/ranker.json
     python -m benchmarks.results.ranker compare heldout.jsonl
 
 `record` opens a sandbox for each task and goes on where it was stopped. `fit` maximizes the likelihood of the functions
-that the fixes edit, with an L2 penalty, and measures the model by cross-validation over projects. `compare` shows, for
+that the fixes edit, with an L2 penalty, and measures the model by cross-validation over projects; bugs that operators
+made count less than those of people. `compare` shows, for
 bugs whose fix edits a function, how often each ranking is right by LocAgent's rule (see `eval/score/metrics.py`), and
 McNemar's exact test against the first suspect: the function with the highest Ochiai, ties going to the nearest to the
 frame that failed. Bugs that could not be followed count as not found.
@@ -42,6 +43,8 @@ from gumshoe.tools.runs.tracebacks import own_frames
 
 NAMES = tuple(Signals.__dataclass_fields__)
 FOLDS = 5
+BESIDE = 0.25
+"""How much a bug of another kind counts: in cross-validation, more made the model worse on people's bugs."""
 PENALTY = 10.0
 """Of the squared weights of the standardized signals."""
 
@@ -111,10 +114,10 @@ def _read(paths: Sequence[Path]) -> Iterator[Bug]:
 
 def fit(bugs: Sequence[Bug]) -> dict[str, dict[str, float]]:
     """The model: by signal its `mean` and `deviation` over all functions, and its `weight`."""
-    known = [(_matrix(bug), _right(bug)) for bug in bugs if _right(bug).any()]
-    every = np.concatenate([matrix for matrix, _ in known])
+    known = [(_matrix(bug), _right(bug), bug.get("counts", 1.0)) for bug in bugs if _right(bug).any()]
+    every = np.concatenate([matrix for matrix, *_ in known])
     mean, deviation = every.mean(0), every.std(0) + 1e-9
-    scaled = [((matrix - mean) / deviation, right / right.sum()) for matrix, right in known]
+    scaled = [((matrix - mean) / deviation, right * counts / right.sum()) for matrix, right, counts in known]
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         """The negative logarithm of the likelihood with the penalty, and its gradient."""
@@ -124,7 +127,7 @@ def fit(bugs: Sequence[Bug]) -> dict[str, dict[str, float]]:
             probability = np.exp(utility - utility.max())
             probability /= probability.sum()
             total -= right @ np.log(probability + 1e-12)
-            slope = slope + matrix.T @ (probability - right)
+            slope = slope + matrix.T @ (probability * right.sum() - right)
         return float(total), slope
 
     found = minimize(loss, np.zeros(len(NAMES)), jac=True, method="L-BFGS-B")
@@ -209,13 +212,17 @@ def main() -> None:
     comparing = commands.add_parser("compare")
     for one in (fitting, comparing):
         one.add_argument("bugs", nargs="+", type=Path, metavar="BUGS")
+    fitting.add_argument("--beside", nargs="+", type=Path, default=[], metavar="BUGS", help="bugs of another kind")
     for one in (recording, fitting):
         one.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if options.command == "record":
         record_all(options.sets, options.out, options.workers)
         return
-    read = {path.stem: list(_read([path])) for path in options.bugs}
+    beside = options.beside if options.command == "fit" else []
+    read = {path.stem: list(_read([path])) for path in (*options.bugs, *beside)}
+    for path in beside:
+        read[path.stem] = [{**bug, "counts": BESIDE} for bug in read[path.stem]]
     kinds = {kind: [bug for bug in bugs if bug["edited"]] for kind, bugs in read.items()}
     bugs = [bug for kind in kinds.values() for bug in kind]
     simple: dict[str, Order] = {"first suspect": lambda bug: bug["suspects"]}
@@ -235,8 +242,9 @@ def main() -> None:
         }
         for kind, own in kinds.items()
     }
-    known = sum(bool(_right(bug).any()) for bug in bugs)
-    elsewhere = round(1 - known / sum(map(len, read.values())), 3)
+    known = sum(bug.get("counts", 1.0) for bug in bugs if _right(bug).any())
+    every = sum(bug.get("counts", 1.0) for own in read.values() for bug in own)
+    elsewhere = round(1 - known / every, 3)
     model = {"card": card, "elsewhere": elsewhere, "signals": fit(bugs)}
     write_atomic(options.out, json.dumps(model, indent=1) + "\n")
     print(json.dumps(card, indent=1))

@@ -1,4 +1,4 @@
-"""Ranks functions by how likely each is to hold the bug, by its signals: a model fitted on bugs that people made.
+"""Ranks functions by how likely each is to hold the bug, by its signals: a model fitted on bugs, mostly people's.
 
 It is a conditional logit model (D. McFadden, 1974: the culprit is one of the candidates), so a candidate's signals
 count relative to those of the others. `python -m benchmarks.results.ranker fit` fits it and writes `ranker.json`, which
