@@ -7,7 +7,7 @@
         swebench              the official harness, if the config asks for it
         results.jsonl, summary.json ──> view: pages beside them
 
-| part | holds |
+| evaluation | holds |
 |---|---|
 | `evaluate` | `gumshoe eval` from its config to its files: the place to start reading |
 | `config` | the configs of `gumshoe serve` and `gumshoe eval` |
@@ -16,10 +16,13 @@
 | `score` | the metrics of finished episodes, and means, intervals and tables of them |
 | `records`, `scoring` | what an evaluation records, and how it is made from what the arms did |
 | `swebench` | the official SWE-bench harness: predictions, a run of it, its report, its verdicts as scores |
-| `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
-| `serve` | model folders behind an OpenAI-compatible endpoint |
+| `commands` | the command lines, of the servers, too |
+
+| servers, and what training uses | holds |
+|---|---|
+| `serve` | model folders behind an OpenAI-compatible endpoint; evaluations start it, too |
 | `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |
+| `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
 | `web` | who may ask `openenv`, `mcp` and `view`, and how they listen |
 | `masks` | what training makes of a conversation, computed by a separate program |
-| `commands` | the command lines |
 """

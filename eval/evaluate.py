@@ -1,6 +1,15 @@
 """`gumshoe eval`: every arm on the same tasks, packs to solvers, scores, comparisons, files.
 
-Everything is loaded and checked before anything is run.
+Everything is loaded and checked before anything is run. What is on disk then grows in this order:
+
+    gold.jsonl                                  with `flaky_runs`: whether the gold patch fixes each task every time
+    config.yaml                                 that of this start
+    arms/ARM/                                   run folders with the episodes, one by one
+    answers.jsonl                               files of tasks in images that the answers of others name
+    solver/, solver.jsonl, grades.jsonl         what solvers did, and the grades of patches, one by one
+    sources.jsonl                               files of tasks in images that episodes name, to score functions
+    preds/ARM.jsonl, preds.jsonl                patches
+    results.jsonl, summary.json, timing.json    once before the official harness runs, and again with its verdicts
 """
 
 from __future__ import annotations
@@ -134,7 +143,10 @@ def _drop_flaky(
 
 
 def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> None:
-    """Collects the packs of every arm. When one arm is stopped, the remaining arms do not start."""
+    """Fills `run.packs` arm by arm; an arm may read there what an earlier one has collected.
+
+    When one arm is stopped, the remaining arms do not start.
+    """
     for arm in arms:
         run.packs[arm.name] = arm.packs.collect(run, hooks(arm.title))
         if run.packs[arm.name].stopped is not None:

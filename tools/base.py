@@ -72,6 +72,9 @@ class BaseTool:
 
     The schema and the description come from the signature and the docstring of `run`, which returns the text of the
     observation, or a whole `Observation`, and raises ToolFailure for what the agent got wrong.
+
+    A tool that is described elsewhere, such as one of an MCP server, has no `run` and no `signature`: it sets
+    `description` and `parameters` in an `__init__` that does not call this one, and overrides `call`.
     """
 
     name: str = ""

@@ -43,6 +43,18 @@ __all__ = [
 SHOW_CHANGES = ("whatif", "vary")
 """The tools whose data has the results of changes, under `variants`."""
 MOST_VARIANTS = 16
+"""Changes in one call of `whatif`; what follows is about `vary`."""
+MOST_CHANGES = 64
+"""Changes at one place."""
+MOST_SECONDS, MOST_RUNS = 15.0, 4.0
+"""How long changes are tried at a place: some seconds, or as long as all tests take some times if that is longer."""
+MOST_SUSPECTS = 5
+SUSPECTS_TIMES = 2.0
+"""How much longer changes are tried in all suspects together; in each one, at most half of the time that is left."""
+LEAST_SECONDS = 1.0
+"""With less time left, nothing more is tried."""
+_SHOWN = 3
+"""Helpful changes that are shown, best first."""
 
 _Variants = Annotated[
     list[LineChange], list_schema({"path": str, "line": int, "do": str}, optional={"time": int, "when": str})
@@ -106,19 +118,6 @@ class WhatIf(Experiment):
         lines = [f"unchanged: {runs.describe()}"]
         lines += [f"{number} {change.describe()}" for number, change in enumerate(runs.changes, start=1)]
         return self.observe("\n".join(lines), runs.as_data())
-
-
-MOST_CHANGES = 64
-"""Changes at one place."""
-MOST_SECONDS, MOST_RUNS = 15.0, 4.0
-"""How long changes are tried at a place: some seconds, or as long as all tests take some times if that is longer."""
-MOST_SUSPECTS = 5
-SUSPECTS_TIMES = 2.0
-"""How much longer changes are tried in all suspects together; in each one, at most half of the time that is left."""
-LEAST_SECONDS = 1.0
-"""With less time left, nothing more is tried."""
-_SHOWN = 3
-"""Helpful changes that are shown, best first."""
 
 
 class Vary(Experiment):

@@ -307,6 +307,9 @@ class TokenRollouts:
 class LiveTrainer(GRPOTrainer):
     """GRPO on live episodes.
 
+    Of what is private in TRL, this overrides `_generate_and_score_completions`, calls `_generate_single_turn` and reads
+    `_tokenizer`. Any minor version may change them, which is another reason for the pin.
+
     Args:
         episodes: where episodes are played.
         template: the chat template that the model was trained with.

@@ -1,9 +1,10 @@
 """How fast the environment is, on this machine, in one run: `make bench-env`.
 
-Every figure of a backend is compared with two baselines of the same run: a `docker exec` round trip, which is what a
-call costs if each is an exec of its own, and a bare shell that stays open on an exec socket. What is compared is
-measured in alternation, so that whatever else the machine does affects both sides alike. The goals are printed with
-what was reached; with `--strict`, a missed goal gives exit code 1.
+Docker's quick calls are compared with two baselines: a `docker exec` round trip, which is what a call costs if each is
+an exec of its own, and a bare shell that stays open on an exec socket. In all backends, calls that run tests and
+verdicts are compared with the bare test command. What is compared is measured in alternation, so that whatever else the
+machine does affects both sides alike. The table also sets all other times beside the `docker exec` of the same run, if
+there is Docker. The goals are printed with what was reached; with `--strict`, a missed goal gives exit code 1.
 
     python -m benchmarks.speed.env --repeats 50 --json bench-env.json
     python -m benchmarks.speed.env --set tasks/packages --bug synth/schema/condition-0123abcd

@@ -1,7 +1,8 @@
 """From what was observed to a ContextPack: places in code that was seen, findings that cite facts.
 
-The scripted teacher writes its reports with it, and the dataset's seeker view ends the teacher's whole episodes with
-it, so both mean the same thing. Only observations count: a pack never holds what was not seen.
+The scripted policies read with it what was seen, and write their reports from it; the dataset's seeker view ends the
+teacher's whole episodes with it. So all of them mean the same thing. Only observations count: a pack never holds what
+was not seen.
 """
 
 from __future__ import annotations

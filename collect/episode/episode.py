@@ -74,7 +74,12 @@ class Request:
 
 @dataclass(frozen=True)
 class EpisodeSnapshot:
-    """An episode as it stood before a turn, with the environment's own snapshot."""
+    """An episode as it stood before a turn, with the environment's own snapshot.
+
+    What else an `Episode` has is left out on purpose. `restore` reads the facts again from the steps, cuts the turns of
+    calls to the number of calls, and takes back what only the end of an episode brings: stop, reward, verdict and pack.
+    It is given the spec. Agent, environment and limits stay those of the episode.
+    """
 
     environment: str
     messages: tuple[Message, ...]
@@ -144,7 +149,8 @@ class Episode:
         self._info: EnvironmentInfo | None = None
         self._used: Counter[str] = Counter()
         self._facts = FactReader()
-        self._turns: list[int] = []
+        self._turn_of_call: list[int] = []
+        """The turn of each call that was carried out."""
         self._idle_turns = 0
         self._elided = 0
         self._started = self._asked = time.monotonic()
@@ -253,7 +259,7 @@ class Episode:
         self.messages, self.steps = list(kept.messages), list(kept.steps)
         self.usage, self._used = kept.usage, kept.used.copy()
         self._idle_turns, self._elided = kept.idle_turns, kept.elided
-        del self._turns[kept.used.total() :]
+        del self._turn_of_call[kept.used.total() :]
         self._facts = FactReader()
         for step in self.steps:
             for observation in step.observations:
@@ -293,7 +299,7 @@ class Episode:
         if call.name not in offered and call.name in self.info.decisions:
             needed, count = self.agent.unlocked_by[call.name]
             return _refusal(call, "locked_tool", f"error: {call.name} can be used after {count} calls of {needed}"), 0.0
-        self._turns.append(len(self.steps))
+        self._turn_of_call.append(len(self.steps))
         _, reward, _, _, info = self._perform(self._outer, call)
         self._used[call.name] += 1
         self.stop = info["stop"]
@@ -305,7 +311,7 @@ class Episode:
 
     def _by_turn(self, pack: ContextPack) -> ContextPack:
         """The pack whose findings name turns as their steps; the environment, which knows no turns, counts calls."""
-        findings = (one.model_copy(update={"step": self._turns[one.step]}) for one in pack.findings)
+        findings = (one.model_copy(update={"step": self._turn_of_call[one.step]}) for one in pack.findings)
         return pack.model_copy(update={"findings": tuple(findings)})
 
     def _answers(

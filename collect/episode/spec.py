@@ -2,13 +2,13 @@
 
 All agents are one loop that differs only in configuration.
 
-| kind    | tools                                        | ends with |
-|---------|----------------------------------------------|-----------|
-| debug   | all                                          | submit    |
-| rewrite | all but the debugger                         | submit    |
-| debug_5 | all; the debugger appears after five rewrites | submit    |
-| seeker  | information tools                            | report    |
-| react   | all, described and called in plain text      | submit    |
+| kind    | tools, unless the config names others                          | ends with |
+|---------|----------------------------------------------------------------|-----------|
+| debug   | `DEBUG_TOOLS` of `tools/toolbox.py`                            | submit    |
+| rewrite | the same without the debugger: `REWRITE_TOOLS`                 | submit    |
+| debug_5 | as debug; the debugger appears after five calls of `rewrite`   | submit    |
+| seeker  | `SEEKER_TOOLS`: those that inform, and `report`                | report    |
+| react   | as debug, described and called in plain text                   | submit    |
 
 In the regime `issue`, in which no test fails yet, each agent also has the tool `reproduce` and a prompt that says so.
 """

@@ -124,10 +124,15 @@ class RunResult:
 def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
     """The episodes of a run, in their order. Raises TaskError when the filters leave no task."""
     tasks = chosen_tasks(config.tasks, config.seed)
-    branching = config.branch is not None
     return [
         EpisodeSpec(
-            task, oracle, sample, _episode_seed(config.seed, task.id, sample), run, config.eval_on_submit, branching
+            task=task,
+            oracle=oracle,
+            sample=sample,
+            seed=_episode_seed(config.seed, task.id, sample),
+            run=run,
+            eval_on_submit=config.eval_on_submit,
+            score_report=config.branch is not None,
         )
         for sample in range(config.tasks.samples)
         for task, oracle in tasks

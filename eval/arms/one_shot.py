@@ -227,7 +227,12 @@ def _without_numbers(block: Sequence[str]) -> list[str]:
 def _match_block(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdit | None]:
     """The block over the lines of `shown` that it matches best, and how much it matches; None where nothing does.
 
-    What stands before its first common line and after its last one replaces as many lines there.
+    What stands before its first common line and after its last one replaces as many lines there:
+
+        shown               block           after the edit of lines 11 to 12
+        10 def inc(x):                      10 def inc(x):
+        11     y = x        y = x + 1       11     y = x + 1
+        12     return y     return y        12     return y         matches by 0.5: one of two lines
     """
     old, new = [line.strip() for line in shown.lines], [line.strip() for line in block]
     common = [match for match in _matches(old, new) if any(old[match.a : match.a + match.size])]

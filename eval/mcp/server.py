@@ -45,6 +45,7 @@ PATH = "/mcp"
 LONGEST_LINE = 16 << 20
 
 
+# Never run: the tool's description and schema are read from it. `ToolSession.investigate` does the work.
 def investigate(problem: str = "") -> str:
     """Look for the cause of failing tests or of a described problem, and report where it is and what was seen.
 

@@ -3,8 +3,8 @@
 A metric is a name in the dictionary that `own_scores` returns, and an entry with that name in `METRICS`, which says how
 its mean is written. Conduct is what needs no gold patch; localization is how well the reported places cover the lines
 that the gold patch touches; Acc@k, over files and functions, follows LocAgent's rule, which SweRank and CodeScout
-share. What the evaluation itself adds (`solved`, `official`, `adherence` and what a solver spent) comes from the arm's
-solution.
+share. Some values in `METRICS` are filled elsewhere: `solved`, `adherence` and `solver_*` in `scoring`, from the arm's
+solution, and `official` in `swebench`.
 """
 
 from __future__ import annotations

@@ -56,6 +56,9 @@ except OSError:
 found["bf16"] = bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
 print(json.dumps(found))
 """
+"""Prints the fields of `Installed`, but for `python`, as JSON. It is run by the interpreter that is to serve, since
+that may be of another environment than ours.
+"""
 
 
 def check_model_folder(folder: Path) -> None:

@@ -56,12 +56,15 @@ class ModelServer:
         log: file for all that the server prints, appended to; None: a temporary one.
 
     Attributes:
+        folder, config: the arguments; the folder as an absolute path.
         base_url: where clients go, such as `http://127.0.0.1:8000/v1`.
         model: the name that requests must give.
         backend: `vllm` or `transformers`.
         command: the exact argv, to be run without us; `shell_command` is the same as text, variables included.
+        variables: what the server's environment has besides our own.
         log: the file with all that the server prints.
-        restarts: how often it has been started again.
+        restarts: how often it has been started again. It only grows: a server that has run well for long has no more
+            tries than another.
 
     Raises (when entered): ServeError with one line for a missing model folder, a port in use, nothing installed that
     can serve, and a server that died or stayed silent.

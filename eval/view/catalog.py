@@ -114,6 +114,7 @@ class Catalog:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
         self._guard = threading.Lock()
+        """Held to read or change the episodes and words in `_contents`: the thread adds some while requests read."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._contents = _Contents()

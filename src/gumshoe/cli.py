@@ -105,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: list[str]) -> int:
+    # The first word that is a command's name: no option before the command takes a value, which might be one, too.
     name = next((argument for argument in arguments if argument in COMMANDS), None)
     try:
         return _run(arguments, name)

@@ -2,7 +2,7 @@
 
     Exception
     ├── ToolFailure            for the model to read; becomes an observation
-    └── GumshoeError           ends the rollout or the command; never an observation
+    └── GumshoeError           ends the rollout or the command; no observation (one exception, see below)
         ├── ConfigError        a config file, an override or a command line is wrong (exit code 2)
         ├── TaskError          a task, its repository or its image is wrong (exit code 2)
         │   └── PatchError     a patch that is to be judged does not apply
@@ -16,8 +16,9 @@
         └── ServeError         a model server did not start, or died (exit code 2)
 
 A `ToolFailure` is data: what the agent asked for could not be done, and the agent sees the error. Everything under
-`GumshoeError` is about us or about the infrastructure. The two must never be mixed: our own bugs must not become
-training data.
+`GumshoeError` is about us or about the infrastructure. The two must not be mixed: our own bugs must not become
+training data. The one exception is `WorkspaceDamaged`: programs that the agent ran did the damage, so the agent's
+workspace turns it into a `ToolFailure`.
 """
 
 from __future__ import annotations

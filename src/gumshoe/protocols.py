@@ -1,4 +1,7 @@
-"""The contracts, on one page. Each part of Gumshoe knows the others only through these, and tools as `BaseTool`s.
+"""The contracts, on one page: what may be replaced by something else of its kind.
+
+Tools are `BaseTool`s. What has only one form is used as the class that it is: an `Episode` holds a `DebugEnv`, and so
+do the hosts of a cluster; a solver that is a command is given a `WardenSandbox`.
 
 A call that the agent got wrong raises `ToolFailure`; anything else that goes wrong raises a `GumshoeError`.
 """

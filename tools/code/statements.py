@@ -1,4 +1,7 @@
-"""The statements of the code that was viewed, and how one would read after a change that `whatif` made in memory."""
+"""The statements on some lines of a file, and how one reads with a change as `whatif` makes it in memory.
+
+`vary` has the whole file. A policy has only the lines that it was shown, so a part of a function can be parsed, too.
+"""
 
 from __future__ import annotations
 

@@ -4,4 +4,7 @@
                     facts          numbered_text shows it         cites 12                checks
 
 A check is a new run of the tests, which looks where the probes say.
+
+This sits above the tools `eval`, `suspects` and `whatif`, whose observations it reads, and below `report` and `probe`,
+which check findings with it.
 """

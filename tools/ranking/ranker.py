@@ -50,7 +50,11 @@ def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> l
 
 
 def _files_defining(workspace: Workspace, names: Iterable[str]) -> list[str]:
-    """The files of the project, tests left out, that define one of the names: a call that is refused enters none."""
+    """The files of the project, tests left out, that define one of the names: a call that is refused enters none.
+
+    All names are one pattern, so their number is limited. The longest are kept: short ones, such as `i` or `x`, are
+    mostly variables, and a long one is likely to be defined in few places.
+    """
     wanted = "|".join(sorted(names, key=len)[-_SEARCHED:])
     if not wanted:
         return []

@@ -60,8 +60,8 @@ class Signals:
         size: the logarithm of the number of its lines.
         special: 1 for a special method.
         init: 1 for one that makes an object.
-        prints: 1 for one that prints an object.
         private: 1 if its name begins with one underscore.
+        prints: 1 for one that prints an object.
     """
 
     ochiai: float
@@ -211,6 +211,7 @@ def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Fa
     }
     scores["dstar"] = _shares(scores["dstar"])
     tracebacks = [own_frames(outcome.frames) for outcome in failures.outcomes]
+    # `_ran` fills entry to distance, `_in_tracebacks` in_traceback to raised, and `_named` in_test to in_line.
     return [
         Signals(
             **{name: values[number] for name, values in scores.items()},
@@ -225,8 +226,8 @@ def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Fa
             size=math.log1p(function.span.end - function.span.start + 1),
             special=float(function.is_special),
             init=float(function.name == "__init__"),
-            prints=float(function.name in ("__repr__", "__str__")),
             private=float(function.name.startswith("_") and not function.is_special),
+            prints=float(function.name in ("__repr__", "__str__")),
         )
         for number, function in enumerate(found)
     ]

@@ -80,7 +80,21 @@ class ChangeResult(LineChange):
 
     @property
     def effect(self) -> Effect:
-        """The kind of effect."""
+        """The kind of effect, by the first line that applies.
+
+        | the change                                                                          | effect      |
+        |-------------------------------------------------------------------------------------|-------------|
+        | cannot be made, or was stopped before it took effect                                | invalid     |
+        | never took effect                                                                   | unreached   |
+        | lets failing tests pass and some others fail                                        | trades      |
+        | lets failing tests pass, but not all, or others are unknown, or perhaps by chance   | fixes_some  |
+        | lets failing tests pass                                                             | fixes_all   |
+        | lets no test pass, but changes the exit code to 0, as of a program without tests    | fixes_all   |
+        | does anything else                                                                  | none        |
+
+        "By chance": it may have made the very error that these tests expect (`want_error`); a change of a condition
+        makes none.
+        """
         if self.error:
             return "invalid"
         if not self.hits:

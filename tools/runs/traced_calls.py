@@ -60,7 +60,7 @@ class TracedCall(BaseModel):
     yielded: Count
     test: Text = ""
     also: list[str] = Field(default_factory=list[str], max_length=0)
-    """Other tests with an equal call, at most 50."""
+    """Other tests with an equal call, at most 50. Only `merge` fills it; a record that comes with some is refused."""
 
     @property
     def lines(self) -> list[int]:

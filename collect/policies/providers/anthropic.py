@@ -36,6 +36,7 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
     kind = "anthropic"
 
     def _connect(self) -> anthropic.Anthropic:
+        # The thoughts of each turn. Made here, which the base's `__init__` calls: this class needs none of its own.
         self._thoughts: dict[int, Blocks] = {}
         return anthropic.Anthropic(
             base_url=self._config.base_url, api_key=self._key, timeout=self._config.timeout_s, max_retries=0

@@ -1,7 +1,7 @@
-"""What training and serving must agree on: the turns of an episode, and its reward.
+"""What episodes, their evaluation and training must agree on: the turns that are shown, faults, and the reward.
 
 A model is trained on the conversations that an agent with a limited context sees, and is measured by the same faults
-that are masked in training. Both sides import this module, and neither imports the other.
+that are masked in training. `collect` and `eval` import this module, and so does `train`, which imports neither.
 """
 
 from __future__ import annotations

@@ -299,7 +299,9 @@ class Trajectory(Record):
     patch: str = ""
     context_pack: ContextPack | None = None
     scores: tuple[Score, ...] = ()
-    errors: tuple[str, ...] = ()
+    errors: tuple[str, ...] = Field(
+        default=(), description="what went wrong besides, for the viewer to show; `gumshoe collect` leaves it empty"
+    )
     tampering: tuple[str, ...] = Field(
         default=(), description="what was done to the tests' configuration, the test runner or the sandbox, as facts"
     )
