@@ -16,6 +16,13 @@ The names below are imported when they are first used: the tools import what is 
 | `casebook` | small projects of our own, each with a bug |
 | `config` | the config of sandboxes |
 | `commands` | the commands that make and check tasks, and `doctor` |
+
+A part imports what is further right:
+
+    commands --> swebench_export --> bugs --> verifier --> workspace, sandboxes --> tasks --> inside, diff, git
+                                  debug_env --^
+
+The other parts import none of these, and neither do `inside`, `diff` and `git`.
 """
 
 from __future__ import annotations

@@ -209,8 +209,12 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return name
 
     def is_whole(self, snapshot: str) -> bool:
-        """Whether `restore` brings back from this snapshot all that the tools held. Ask before the next step."""
-        return self.toolbox.is_whole(self._kept[snapshot].tools)
+        """Whether `restore` brings back from this snapshot all that the tools held. Ask before the next step.
+
+        Raises:
+            SandboxError: there is no such snapshot.
+        """
+        return self.toolbox.is_whole(self._find_kept(snapshot).tools)
 
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
@@ -223,9 +227,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: there is no such snapshot.
         """
-        kept = self._kept.get(snapshot)
-        if kept is None:
-            raise SandboxError(f"the snapshot cannot be used: there is no {snapshot!r}")
+        kept = self._find_kept(snapshot)
         for edit in self.workspace.restore(kept.files):
             self.toolbox.on_edit(edit, self.workspace)
         self.toolbox.restore(kept.tools, self.workspace)
@@ -284,6 +286,12 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     @property
     def _tools(self) -> list[BaseTool]:
         return list(self.toolbox.tools.values())
+
+    def _find_kept(self, snapshot: str) -> _Kept:
+        kept = self._kept.get(snapshot)
+        if kept is None:
+            raise SandboxError(f"the snapshot cannot be used: there is no {snapshot!r}")
+        return kept
 
     def _call(self, action: ToolCall | ToolAction) -> Observation:
         try:

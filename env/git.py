@@ -127,7 +127,7 @@ def _blob(answer: io.BytesIO) -> str | None:
 
 BRANCH = "main"
 POINTERS = ("FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "AUTO_MERGE")
-# What a hook or an alternate object store could bring back is refused as well as what the repository holds itself.
+# Removed like the pointers: they lead to other commits, as logs do, or could bring some back, as hooks may.
 LEFTOVERS = (
     "logs",
     "refs/original",

@@ -3,7 +3,7 @@
     a project ──> candidates ──> verify ─────────────> make ──> tasks ──> a task set
                   (operators)    (env/inside/bugs)
 
-`make` is `gumshoe synth`. `packages` is `gumshoe harvest`: it gets packages and builds environments for them, makes
-bugs in the same way, finds those that people repaired in their histories, checks them all, and measures how hard each
-is.
+`make` is `gumshoe synth`, and drives the others: it draws candidates, has them verified, and writes the tasks.
+`packages` is `gumshoe harvest`: it gets packages and builds environments for them, makes bugs in the same way, finds
+those that people repaired in their histories, checks them all, and measures how hard each is.
 """

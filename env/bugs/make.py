@@ -227,11 +227,11 @@ def heldout_names(projects: Sequence[str], share: float, seed: int) -> set[str]:
 def assign_splits(functions: Mapping[str, str], share: float, seed: int) -> dict[str, str]:
     """`train` or `heldout_bugs` for each bug of a training project.
 
-    All bugs of a function go to the same side, so that no held-out bug has a twin in training. Whole functions are
-    held out until the share is reached; the last function is never taken.
+    All bugs with the same function go to the same side, so that no held-out bug has a twin in training. Whole functions
+    are held out until the share is reached; the last function is never taken.
 
     Args:
-        functions: bug id to the function that it is in.
+        functions: bug id to the function that it is in; with `heldout_by: bug`, to a name that no other bug shares.
     """
     bugs: dict[str, list[str]] = {}
     for bug, function in functions.items():

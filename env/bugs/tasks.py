@@ -260,7 +260,7 @@ def _indented(message: str) -> list[str]:
 
 
 def _smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
-    """The row of one synthetic bug, as `make_bugs` gives it."""
+    """The row of one bug, made or from a history, with its project as a task set stores it."""
     return {
         "instance_id": task.id.replace("/", "."),
         "repo": task.tags["project"],

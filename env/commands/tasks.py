@@ -53,7 +53,7 @@ def configure_tasks(parser: argparse.ArgumentParser) -> None:
     for name, summary in (
         ("list", "list the tasks, one per line"),
         ("show", "show one task as the agent sees it"),
-        ("check", "verify each task in a sandbox; exit code 1 if one is broken"),
+        ("check", "verify each task in a sandbox and update a task set's oracles; exit code 1 if one is broken"),
         ("export", "write the tasks as rows for the official SWE-bench harness"),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
@@ -182,6 +182,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    """Checks the tasks, and writes what makes the tests of a task set fail (`Oracle.falsifiable`) to its oracles."""
     from gumshoe.config import apply_overrides, validate
     from gumshoe.env.config import SandboxConfig
     from gumshoe.env.tasks.taskset import is_taskset, keep_falsifiable

@@ -185,6 +185,8 @@ def apply_to_sandbox(sandbox: Sandbox, patch: str, task_id: str, clean: str) -> 
 
     Raises:
         PatchError: it does not apply; the message names the task. The workspace is then in no particular state.
+        TaskError: it changes links, and there is no git in the sandbox.
+        SandboxError: the sandbox broke.
     """
     if not patch.strip():
         return

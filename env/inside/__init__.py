@@ -3,11 +3,15 @@
 The host sends all of its files to the warden when a sandbox starts (`gumshoe.env.sandboxes.channel`). The
 warden runs from memory and keeps the package on disk, as `gumshoe_inside` in the sandbox's support folder, exactly as
 it was sent. Imports within the package are relative, so it works under that name, under `gumshoe.env.inside` and under
-any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest.
+any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest, and
+`programs.fetch_sdist` pip.
 
 A folder imports what is further right; of `programs`, only the test server needs the warden's launcher:
 
     bugs --> runs --> debugger --> programs --> warden        verdict
+
+Against these arrows, the test server imports modules of `debugger` and `runs` when it starts, by the names in
+`programs.server.PROGRAMS` and `programs.fork_safety.PLUGINS`.
 
 `loading`, `values` and `functions` serve several of them. Names such as `_open` and `_write` keep what the
 program under test may replace, in modules that run in its process.

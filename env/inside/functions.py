@@ -1,4 +1,6 @@
-"""Where functions and statements are: in a syntax tree, and in code objects."""
+"""Where functions and statements are. There are two subjects: the nodes of a syntax tree, which say what a file holds,
+and code objects, which say what the interpreter runs.
+"""
 
 import ast
 import dis

@@ -112,7 +112,7 @@ def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> s
             from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
             return bubblewrap_unavailable_reason()
-        case _:
+        case _:  # docker or podman
             from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason, image_is_missing
 
             image = (task and task.workspace.image) or config.image
@@ -143,7 +143,7 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
             from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
             return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
-        case _:
+        case _:  # docker or podman
             from gumshoe.env.sandboxes.docker import DockerBackend
             from gumshoe.env.sandboxes.engine import ENGINES, pull_if_missing
 

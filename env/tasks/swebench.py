@@ -3,8 +3,9 @@
 There are two regimes. In `issue` the agent has the text of the issue; the tests that decide are not in its world. In
 `debug` they are: the test patch is applied before the episode, and the tests are read-only.
 
-The tests are run with pytest, or with Django's or sympy's own runner. Sympy's names tests by their functions alone;
-such a name stands for all tests that share it.
+The tests are run by the row's own command, or as the row's evaluation script runs pytest; where it has neither, with
+pytest, or with Django's or sympy's own runner. Sympy's names tests by their functions alone; such a name stands for all
+tests that share it.
 """
 
 from __future__ import annotations

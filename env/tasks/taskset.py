@@ -108,7 +108,7 @@ def stored_taskset(folder: Path) -> list[tuple[Task, Oracle]]:
 
 
 def write_taskset(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
-    """Replaces both files atomically, so that a reader sees the old set or the new one.
+    """Replaces each file atomically, the oracles first: a reader in between sees the old tasks with the new oracles.
 
     Workspaces are written as they are given: name them relocatably. Equal tasks give equal bytes.
     """

@@ -131,6 +131,7 @@ def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, re
     for each in definitions:
         found = seen[each.false_in].of(test)
         sign = sign_of(found, each, repaired=repaired)
+        # A test that calls another one, false in the same variant, fails there before it comes to its own false lines.
         elsewhere = sign is Sign.UNPROVEN and _fail_at_false_lines(found, each.false_in, variants)
         signs.append(Sign.PROVEN if elsewhere else sign)
     shown = must_pass if not definitions else [number for number in must_pass if number not in failed_in]

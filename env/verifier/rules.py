@@ -45,7 +45,10 @@ CONFIGURATION_FILES = (
     "*.py[co]",
     "entry_points.txt",
 )
-"""gitignore patterns that match what `is_configuration` takes for configuration, bytecode folders aside."""
+"""gitignore patterns of what `is_configuration` may take for configuration, without bytecode folders and `*.egg-link`.
+
+Of `*.dist-info/` and `*.egg-info/` they have only `entry_points.txt`, which names plugins.
+"""
 SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sympy/testing/pytest.py")
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
 MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")

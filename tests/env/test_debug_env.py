@@ -231,6 +231,8 @@ def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
     env.reset(seed=0)
     with pytest.raises(SandboxError, match="the snapshot cannot be used"):
         env.restore("nothing")
+    with pytest.raises(SandboxError, match="the snapshot cannot be used"):
+        env.is_whole("nothing")
 
 
 def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:

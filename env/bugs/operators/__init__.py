@@ -1,4 +1,7 @@
-"""The kinds of mistakes: each is a function in one of these files, marked with `operator`."""
+"""The kinds of mistakes: each is a function in one of these files, marked with `operator`.
+
+A new file has to be named below, twice.
+"""
 
 from gumshoe.env.bugs.operators import expressions, names, omissions, state
 from gumshoe.env.bugs.operators.mutation import Operator

@@ -14,7 +14,18 @@
         │ check           check.py          proves each task from the files of the set alone
         └ difficulty      check.py          how hard each bug is to find
 
-What a stage has found is kept on this machine, by the hash of what went into it.
+What a stage has found is kept on this machine, by the hash of what went into it; what check and difficulty have found
+lies in the folder of the package's set.
+
+| stage | its key is made of |
+|---|---|
+| get | the source: its kind, its text, and its content, size and time, or commit |
+| environment | the package's name, its sources, the config of builds, and the runner if that is doctest |
+| baseline | the environment's key, its lock, pytest's arguments, the config of the baseline, the kind of sandbox |
+| bugs | the name, the project as the set ships it, its environment, how its tests are run, the config, the operators |
+| history | the commit, the first environment's lock, the config of builds, what is excluded, the kind of sandbox |
+| check | the task, the kind of sandbox, the tests of the oracle |
+| difficulty | the task |
 """
 
 from __future__ import annotations

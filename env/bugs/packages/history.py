@@ -31,7 +31,7 @@ from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, Workspac
 __all__ = ["HistoryHarvest", "harvest_history"]
 
 HISTORY = "history"
-# What the tests that fail before and after a fix may be, so that they can be left out one by one.
+# So many tests may fail after a fix; they are left out one by one. With more, the commit is no task.
 MOST_KNOWN_FAILURES = 30
 # After so many environments in a row that could not be built, or in which the commit's tests do not pass, none is built
 # any more. Older commits are still tried in the current environment.

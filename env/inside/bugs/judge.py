@@ -56,7 +56,20 @@ WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
 def find_baseline(suite):
-    """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start."""
+    """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start.
+
+        seen             what the traced run has seen (see `OutcomeRecorder`), but for what is below, with two lists of
+                         tests: `unstable`, which have other outcomes in the second run, and `unseeded`, after which the
+                         random numbers are others there; or just a `status`, if the run came to nothing
+        fit              whether variants can be judged: the suite passes, with the same outcomes in both runs
+        covered          {"lines": {path: {line: [test, ...]}}, "tests": [all tests]}
+        modules          the names of what is imported from outside of the project
+        unfollowed       the tests of which not all lines are known
+        cpu_s, wall_s    the limits of a run of the whole suite
+        seconds          {test: how long it takes without tracing}
+
+    With a `status`, there are only `seen` and `fit`.
+    """
     project = suite.project
     project.save_clean_copy()
     seen = suite.run([], trace=True)

@@ -22,7 +22,24 @@ from .recorder import LineRecorder, OutcomeRecorder, write_answer
 
 
 class ProjectUnderTest:
-    """The project under test, the limits of a run, and a clean copy to come back to."""
+    """The project under test, the limits of a run, and a clean copy to come back to.
+
+    Attributes:
+        root: its folder.
+        keep: the folder for what outlives this process.
+        clean: the clean copy, in `keep`.
+        temporary: pytest's folder for temporary files, in `keep`.
+        cpu_s, wall_s: processor and wall-clock time for a run of the tests. Both are the request's `timeout_s` at
+            first, and less once it is known how long the clean suite takes.
+        trace_factor: how many times that a traced run may take.
+        memory: how many bytes a process may use.
+        arguments: pytest's.
+        entries: what the clean copy holds: {path: facts}, as `entries` yields them.
+        randomness: watches random numbers and clocks.
+
+    Args:
+        request: as `judge` reads it.
+    """
 
     def __init__(self, request):
         self.root = os.path.realpath(request["root"])

@@ -10,8 +10,8 @@
     ready ----"c"----> running ----a stop----> stopped ----a command that goes on----> running ----> exited
 
 While the program is stopped, the thread that has stopped runs the host's commands; the one that lets the program go on
-says how far (a `Plan`). There is no second process and no second thread to answer, so a program that hangs answers
-nothing until it is interrupted.
+says how far (a `Plan`). No other thread answers, and no other process while the program lives, so a program that hangs
+answers nothing until it is interrupted; when it has ended, a checkpoint that is held answers in its place.
 
 | module | what it does |
 |---|---|

@@ -286,6 +286,11 @@ class Commands(Inspection):
         if others:
             raise CommandError("no checkpoint while other threads run: " + ", ".join(sorted(others)))
         flush_output()
+        # | `make` returns | in |
+        # |---|---|
+        # | None | the process that runs on, now that the checkpoint is there |
+        # | an empty message | the copy of a held checkpoint that waits in place of a program that has ended |
+        # | a message | a copy that `restore` has woken, to go on with the request and the breakpoints in it |
         message = self.debugger.checkpoints.make(rest, hold)
         if message is None:
             return "checkpoint " + rest

@@ -28,10 +28,10 @@ Answers come when all commands are done, or the program has ended:
 | `stale` | a file that it has loaded has changed since the last answer: the files are `changed`, no command was run |
 | `restart` | the host is to start it anew, and to run the commands in `rest` there |
 
-The `reason` of a stop is `breakpoint`, `step`, `return`, `watch` (a watched value has changed, or a watch has ended),
-`raised` (`catch` wants the exception), `exception` (a step has met one), `post-mortem` (a test failed, or nothing
-caught the exception), `interrupt`, or `breakpoint() call` in the code. In a result it may also be `frame`, where a
-command has chosen another frame.
+The `reason` of a stop is `breakpoint`, `step`, `jump` (a command has set the line that runs next), `return`, `watch` (a
+watched value has changed, or a watch has ended), `raised` (`catch` wants the exception), `exception` (a step has met
+one), `post-mortem` (a test failed, or nothing caught the exception), `interrupt`, or `breakpoint() call` in the code.
+In a result it may also be `frame`, where a command has chosen another frame.
 
 A result may have further facts: `failed` if the command could not be run; `values`, the pairs of name and value that
 it shows; and where the program has run, `log`, what logpoints have seen meanwhile, and `log_dropped`, how many more

@@ -59,11 +59,14 @@ class Debugger:
         self.evaluating = None
         self.last_exception = None
         self.dead = False
+        # Threads: whose turn it is to stop, which are traced, and when that begins.
         self._turn = threading.RLock()
         self._traced = set()  # the threads that are traced, unless the interpreter has ended that
         self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
+        # How calls of functions without breakpoints are passed over.
         self._more = []  # not empty while there is more to stop at than breakpoints
         self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
+        # What was seen last.
         self._raising = None, None  # the frame that last saw an exception, and the line that has begun since
         self._caught = None  # the exception that `catch` has looked at
         self._sources = 0, {}  # the number of modules, and the stamps of their files, when the host was last answered

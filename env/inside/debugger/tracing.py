@@ -65,9 +65,9 @@ class LateTracing:
         self._breakpoints = breakpoints
         self._begin = begin
         self._again = again
-        self._waits = False
+        self._waits = False  # whether it begins only where it has to: from `start` on, until the first stop
         self._reports = EntryReports(breakpoints.lines_in)
-        self._ours = None
+        self._ours = None  # the trace function that was last set here
         self.is_report = self._reports.is_report
 
     def start(self):

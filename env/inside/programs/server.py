@@ -36,7 +36,7 @@ from .program import (
 _PATH = list(sys.path)
 _PYTHONPATH = os.environ.get("PYTHONPATH", "")
 PROGRAMS = ("debugger.main", "programs.syntax", "runs.whatif", "runs.trace", "runs.suspects", "runs.unittest_runs")
-"""Programs of this package that forks can become."""
+"""Programs of this package that forks can become. A new one is listed here, and its plugin in `fork_safety.PLUGINS`."""
 FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables of Python's own that a fork can still follow; with any other, an interpreter has to be started."""
 CONTROL, PROGRAM = "GUMSHOE_CONTROL", "GUMSHOE_PROGRAM"

@@ -212,6 +212,7 @@ def watch_function(recorder):
     """What watches the calls of a function, for a recorder.
 
     Whether a code object is the function's, `recorder.wants(code)` says; its `called`, `line`, `yielded`, `raised`,
-    `returned` and `unwound` take the frame of a call, and what is returned, yielded or raised.
+    `returned` and `unwound` take the frame of a call, and what is returned, yielded or raised. The keys of its `active`
+    are the ids of the frames of calls that have begun and not ended: a generator that resumes is no new call.
     """
     return newest(FunctionMonitoring, FunctionTracing, recorder)

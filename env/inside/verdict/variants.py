@@ -162,7 +162,13 @@ def _changes(name, chosen, ends, wrong):
 
 
 def _written(file, changes, number):
-    """(content of a variant, {(definition, kind): [first line, last line] of each place})."""
+    """(content of a variant, {(definition, kind): [first line, last line] of each place}).
+
+    the file holds    assert add(1, 2) == 3
+    changes           [(Replacement(20, 21, ["3", "7"], ("t.py::test_add", "fails_at", 20)), 1)]
+    number 0 gives    assert add(1, 2) == 3    and {("t.py::test_add", "fails_at"): [[1, 1]]}
+    number 1 gives    assert add(1, 2) == 7    and the same
+    """
     pieces, at, line, places = [], 0, 1, {}
     ordered = sorted(enumerate(changes), key=lambda each: (each[1][0].start, each[1][0].end, each[0]))
     for _, (change, false_in) in ordered:

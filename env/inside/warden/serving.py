@@ -6,8 +6,9 @@ The warden reads one JSON request a line from its terminal and answers each with
 
 where the nonce is the request's own. Whatever else appears on the terminal is noise that the host drops. Bytes travel
 as base64. An answer is `{"ok": ...}`, `{"errno": number, "text": ..., "path": ...}` for what the operating system
-refused, `{"stopped": text}` when a limit of the whole sandbox was passed and all its programs were killed,
-`{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an error of our own.
+refused, `{"stopped": text}` when a limit of the whole sandbox was passed and all its programs were killed, or when the
+host sent something before it had the answer, `{"invalid": text}` for a wrong pattern, or `{"broken": traceback}` for an
+error of our own.
 """
 
 import errno

@@ -68,7 +68,6 @@ class Warden:
         self.cap = cap
         self.environment = dict(os.environ)
         self.environment.update(layout["environment"])
-        self.tampered = Tampering(os.getpid())
         self.programs.start_launcher()
         return {"root": self.files.root, "state": state, "environment": self.environment, "python": sys.executable}
 
