@@ -230,7 +230,7 @@ class Patterns:
     """A list of gitignore patterns.
 
     Attributes:
-        pairs: (hide or show, regular expression), for `Sandbox.walk` and the like.
+        pairs: (hide or show, regular expression that matches from the start), for `Sandbox.walk` and the like.
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
@@ -238,8 +238,9 @@ class Patterns:
             self._spec = GitIgnoreSpec.from_lines(lines)
         except ValueError as error:
             raise TaskError(f"a gitignore pattern is invalid: {error}") from None
+        # pathspec searches: what it does not anchor, such as the pattern `*/`, may begin anywhere.
         self.pairs: list[tuple[bool, str]] = [
-            (pattern.include, pattern.regex.pattern)
+            (pattern.include, text if (text := pattern.regex.pattern).startswith("^") else f"(?s:.*){text}")
             for pattern in self._spec.patterns
             if pattern.include is not None and pattern.regex is not None
         ]
