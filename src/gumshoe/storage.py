@@ -55,6 +55,7 @@ _MODEL_PARTS = {
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     "weights": ("*.safetensors", "*.bin"),
 }
+_MODEL_OBJECTS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 ValueT = TypeVar("ValueT")
@@ -204,7 +205,7 @@ def read_json(path: Path, *, error: type[GumshoeError] = DatasetError) -> Any:
     except OSError as why:
         raise error(f"{path} cannot be read: {why.strerror}") from None
     except ValueError as why:
-        raise error(f"{path} is not JSON: {why}") from None
+        raise error(f"{path} cannot be read: it is not JSON: {why}") from None
 
 
 def read_bounded(path: Path, limit: int, *, error: type[GumshoeError] = DatasetError) -> bytes:
@@ -243,10 +244,13 @@ def describe(error: ValidationError) -> str:
 
 
 def check_model_files(folder: Path, *, error: type[GumshoeError]) -> None:
-    """Raises `error` unless `folder` holds a model's config, tokenizer and weights."""
+    """Raises `error` unless `folder` holds a model's config, tokenizer and weights, and its JSON files hold objects."""
     for what, patterns in _MODEL_PARTS.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             raise error(f"{folder} is not a model folder: it holds no {what}")
+    for file in (folder / name for name in _MODEL_OBJECTS):
+        if file.exists() and not isinstance(read_json(file, error=error), dict):
+            raise error(f"{file} cannot be read: it does not hold a JSON object")
 
 
 def _read_lines(

@@ -77,7 +77,7 @@ def test_a_tokenizer_that_cannot_be_loaded(name: str, content: str | None, messa
     ("name", "content", "message"),
     [
         ("config.json", None, "is not a model folder: it holds no config.json"),
-        ("config.json", HALF, "cannot be loaded"),
+        ("config.json", HALF, "config.json cannot be read: it is not JSON"),
         ("model.safetensors", None, "is not a model folder: it holds no weights"),
     ],
 )
