@@ -55,11 +55,12 @@ class Suspects(BaseTool):
             text = "No test fails." if ran.result.exit_code == 0 else "No test was followed to its failure: use eval."
             return self.observe(text, _as_data(spectrum, ()))
         if formula == RANKER:
-            ranked, order = rank_by_signals(workspace, ran, spectrum), "likeliest"
+            ranked, title = rank_by_signals(workspace, ran, spectrum), "run or named by {}, likeliest first"
         else:
-            ranked, order = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula]), "most suspicious"
+            ranked = rank(spectrum, functions_of(workspace, spectrum), FORMULAS[formula])
+            title = "run by {}, most suspicious first"
         data = {**_as_data(spectrum, ranked), "formula": formula}
-        return self.observe(_describe(spectrum, ranked, order), data, truncated=len(ranked) > _SHOWN)
+        return self.observe(_describe(spectrum, ranked, title), data, truncated=len(ranked) > _SHOWN)
 
 
 def _as_data(spectrum: Spectrum, ranked: Sequence[Suspect]) -> dict[str, JsonValue]:
@@ -95,7 +96,7 @@ def shown_suspects(data: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return data.get("suspects", ())[: data.get("shown", 0)]
 
 
-def _describe(spectrum: Spectrum, ranked: Sequence[Suspect], order: str) -> str:
+def _describe(spectrum: Spectrum, ranked: Sequence[Suspect], title: str) -> str:
     tests = plural(spectrum.failed, "failing test")
     if spectrum.running:
         tests += " (1 did not end)"
@@ -104,10 +105,9 @@ def _describe(spectrum: Spectrum, ranked: Sequence[Suspect], order: str) -> str:
     lines = [f"{describe_suspect(_suspect_data(suspect))}{_reasons(suspect)}" for suspect in ranked[:_SHOWN]]
     more = [f"[... {len(ranked) - _SHOWN} more ...]"] if len(ranked) > _SHOWN else []
     first = json.dumps({"start": ranked[0].span.start, "end": ranked[0].span.end, "path": ranked[0].path})
-    # Formulas rank only what ran.
-    how = "run or named" if order == "likeliest" else "run"
-    title = f"{plural(len(ranked), 'function')} {how} by {tests}, {order} first"
-    return "\n".join([title, *lines, *more, f"To view the first: {first}"])
+    return "\n".join(
+        [f"{plural(len(ranked), 'function')} {title.format(tests)}", *lines, *more, f"To view the first: {first}"]
+    )
 
 
 def _reasons(suspect: Suspect) -> str:

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
-from gumshoe.records import Edit, LineChange, Observation, TestRun
+from gumshoe.records import Edit, LineChange, Location, Observation, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
@@ -181,7 +181,7 @@ class Vary(Experiment):
         title = f"{plural(len(results), 'change')} tried in {plural(tried, 'suspect')}"
         text = [
             *_described(title, runs, results),
-            f"Most likely: {json.dumps(_shortened(place))}",
+            f"Most likely: {json.dumps(Location.model_validate(place).as_argument())}",
             f"To stop there with pdb: {json.dumps({'command': stop_command(place)})}",
         ]
         return self.observe("\n".join(text), {"place": place, **runs.as_data(results)})
@@ -224,12 +224,6 @@ class Vary(Experiment):
         """As it was."""
         known, self._edited = state
         super().restore(known, workspace)
-
-
-def _shortened(place: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """A place as an argument of `report`: what a model need not copy, it cannot copy wrong."""
-    end = {"end": place["end"]} if place["end"] > place["start"] else {}
-    return {"path": place["path"], "start": place["start"], **end}
 
 
 def _place(best: ChangeResult | None, suspects: Sequence[Mapping[str, Any]]) -> dict[str, JsonValue]:

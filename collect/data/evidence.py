@@ -176,7 +176,7 @@ def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str
     arguments: dict[str, JsonValue] = pack.model_dump(
         mode="json", include={"hypothesis", "ruled_out", "failing_frame"}, exclude_defaults=True
     )
-    locations: list[JsonValue] = [_location_argument(location) for location in pack.locations]
+    locations: list[JsonValue] = [location.as_argument() for location in pack.locations]
     numbers = {(fact.step, fact.probe): fact.number for output in outputs for fact in output.facts}
     findings: list[JsonValue] = [
         {"fact": numbers[finding.step, finding.probe], "claim": finding.claim}
@@ -184,12 +184,6 @@ def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str
         if finding.probe is not None
     ]
     return {"locations": locations, "findings": findings, **arguments}
-
-
-def _location_argument(location: Location) -> dict[str, JsonValue]:
-    """A location as `report` takes it, which finds the symbol itself."""
-    one_line: set[str] = {"end"} if location.end == location.start else set()
-    return location.model_dump(mode="json", exclude={"symbol", *one_line}, exclude_defaults=True)
 
 
 def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:

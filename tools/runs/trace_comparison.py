@@ -115,9 +115,9 @@ def _only(
     """The facts of one side that no call of the other side has."""
     failed = dict.fromkeys(fact for call in failing for fact in facts(call))
     passed = dict.fromkeys(fact for call in passing for fact in facts(call))
-    return [fact for fact in failed if fact not in passed][:most], [fact for fact in passed if fact not in failed][
-        :most
-    ]
+    only_failed = [fact for fact in failed if fact not in passed]
+    only_passed = [fact for fact in passed if fact not in failed]
+    return only_failed[:most], only_passed[:most]
 
 
 def _edges(call: TracedCall) -> list[tuple[int, int]]:

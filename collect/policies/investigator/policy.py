@@ -65,7 +65,11 @@ class Investigator:
         belief = form_belief(outputs)
         probability = conclusion(belief).probability
         words = Words(situation.rng, belief, outputs)
-        look = self._next(looks(belief, outputs, situation.offered), belief, situation)
+        found = looks(belief, outputs, situation.offered)
+        tested = bool(belief.trials) or all(look.kind not in ("view", "whatif") for look in found)
+        # It is never sure enough without an experiment.
+        is_sure = tested and probability >= self._sure
+        look = None if is_sure or situation.turn >= self._turns else self._best(found, situation.rng)
         if look is not None:
             return Turn(Decision.SEEK, probability, words.before(look), look.kind, look.arguments)
         pack = pack_of(belief, outputs, words, values=situation.last("report") is None)
@@ -73,13 +77,9 @@ class Investigator:
             return Turn(Decision.REPORT, 0.0, NOTHING)
         return situation.report(pack, probability, words.at_the_end(pack))
 
-    def _next(self, found: Sequence[Look], belief: Belief, situation: Situation) -> Look | None:
-        """The look to take; None if it is time to report. It is never sure enough without an experiment."""
-        tested = bool(belief.trials) or all(look.kind not in ("view", "whatif") for look in found)
-        if situation.turn >= self._turns or (tested and conclusion(belief).probability >= self._sure):
-            return None
+    def _best(self, found: Sequence[Look], rng: random.Random) -> Look | None:
+        """The look that is worth the most, give or take some noise; None if none is worth its cost."""
         worthwhile = [look for look in found if look.worth >= self._patience]
-        rng = situation.rng
         return max(worthwhile, key=lambda look: look.worth * rng.lognormvariate(0, CHOICE_NOISE), default=None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from gumshoe.records.base import SCHEMA_VERSION, LineNumber, Record
 from gumshoe.records.programs import DebugFrame
@@ -25,6 +25,13 @@ class Location(Record):
         if self.end < self.start:
             raise ValueError(f"end {self.end} is before start {self.start}")
         return self
+
+    def as_argument(self) -> dict[str, JsonValue]:
+        """The location as `report` takes it. What can be left out is, so that a small model cannot copy it wrong: the
+        symbol, which the tool finds itself, and an end that is the start.
+        """
+        one_line: set[str] = {"end"} if self.end == self.start else set()
+        return self.model_dump(mode="json", exclude={"symbol", *one_line}, exclude_defaults=True)
 
     @property
     def lines(self) -> range:
