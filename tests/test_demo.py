@@ -20,7 +20,7 @@ from gumshoe.commands.demo import CONFIGS as DEMO
 from gumshoe.commands.demo import Stage, StageFailed, run_stage, show_outcome, stages
 from gumshoe.config import Config, load_config
 from gumshoe.console import Console
-from support.sandboxes.sandbox_backends import WARM_SETTINGS
+from support.sandboxes.sandbox_backends import CHEAPEST_SETTINGS
 from support.shop_tasks import make_taskset
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +71,7 @@ def test_it_ends_with_an_episode_and_a_short_table(tmp_path: Path):
     config = yaml.safe_load((DEMO / "eval.yaml").read_text(encoding="utf-8"))
     config["arms"][0] = {"name": "trained", "label": "teacher", "policy": {"kind": "vary"}}
     del config["training_log"]
-    config |= {"out": str(tmp_path / "eval"), "sandbox": WARM_SETTINGS}
+    config |= {"out": str(tmp_path / "eval"), "sandbox": CHEAPEST_SETTINGS}
     config["tasks"]["source"] = str(tmp_path / "tasks")
     file = tmp_path / "eval.yaml"
     file.write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -24,7 +24,7 @@ from gumshoe.eval.scoring import load_scorers
 from gumshoe.plugins import load_path, search_beside
 from gumshoe.records import Completion, ToolCall
 from gumshoe.tools.toolbox import make_tools
-from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS, WARM_SETTINGS
+from support.sandboxes.sandbox_backends import CHEAPEST, CHEAPEST_OPTIONS, CHEAPEST_SETTINGS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Gumshoe = Callable[..., str]
@@ -68,7 +68,7 @@ def write_config(folder: Path, **given: object) -> Path:
     config = {
         "out": str(folder / "run"),
         "tasks": {"source": "my_source:load", "options": {"path": str(folder / "projects")}},
-        "sandbox": WARM_SETTINGS,
+        "sandbox": CHEAPEST_SETTINGS,
         **given,
     }
     path = folder / "config.yaml"
@@ -84,7 +84,7 @@ def trajectories(folder: Path) -> list[dict[str, object]]:
 def test_a_source_of_ones_own_is_listed_and_checked(examples: Path, gumshoe: Gumshoe) -> None:
     del examples
     assert "mine/one" in gumshoe("tasks", "list", "my_source:load", "-o", "path=projects")
-    gumshoe("tasks", "check", "my_source:load", "-o", "path=projects", *WARM_OPTIONS)
+    gumshoe("tasks", "check", "my_source:load", "-o", "path=projects", *CHEAPEST_OPTIONS)
 
 
 def test_a_policy_of_ones_own_plays(examples: Path, gumshoe: Gumshoe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_policy_of_ones_own_plays(examples: Path, gumshoe: Gumshoe, monkeypatc
 
 def test_a_tool_of_ones_own_answers(examples: Path) -> None:
     task, _ = load_tasks("my_source:load", path=str(examples / "projects"))[0]
-    env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=WARM, trusted=True)
+    env = DebugEnv(task, tools=["view", "my_tools:wc"], sandbox=CHEAPEST, trusted=True)
     try:
         env.reset(seed=0)
         texts = [

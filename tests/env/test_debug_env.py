@@ -19,7 +19,7 @@ from gumshoe.env.spaces import action_space, tool_call
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall
 from support.folder_tasks import folder_task
-from support.sandboxes.sandbox_backends import WARM, make_local_env
+from support.sandboxes.sandbox_backends import CHEAPEST, make_local_env
 from support.small_projects import ADDING
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -34,7 +34,7 @@ def task(tmp_path: Path) -> Task:
 
 @pytest.fixture
 def env(task: Task) -> Iterator[DebugEnv]:
-    made = DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True)
+    made = DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)
     yield made
     made.close()
 
@@ -47,7 +47,7 @@ FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
-    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=WARM, trusted=True)
+    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)
     assert made.spec is not None
     assert not made.spec.nondeterministic, "check_env would leave its tests of determinism out"
     try:
@@ -68,7 +68,7 @@ def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: Deb
 
 
 def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, eval_on_submit=False)) as env:
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, eval_on_submit=False)) as env:
         env.reset(seed=0)
         env.step(FIX)
         _, reward, terminated, _, info = env.step(call("submit"))
@@ -121,7 +121,7 @@ def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
 def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
     """Ten calls for each turn that is allowed, unless configured otherwise."""
     limited = task.model_copy(update={"limits": limits})
-    with closing(DebugEnv(limited, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
+    with closing(DebugEnv(limited, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
         for _ in range(9):
             assert env.step(call("listdir"))[3] is False
@@ -133,7 +133,7 @@ def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
 
 def test_the_wall_clock_limit_truncates(task: Task) -> None:
     hurried = task.model_copy(update={"limits": Limits(wall_s=0.001)})
-    with closing(DebugEnv(hurried, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
+    with closing(DebugEnv(hurried, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
         info = env.step(call("eval"))[4]
         assert info["stop"] is StopReason.WALL_LIMIT
@@ -186,7 +186,7 @@ def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
 
 
 def test_rendering_shows_the_last_answer(task: Task) -> None:
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True, render_mode="ansi")) as env:
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, render_mode="ansi")) as env:
         env.reset(seed=0)
         assert env.render() == task.problem_statement
 
@@ -236,7 +236,7 @@ def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
 
 
 def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=WARM, trusted=True)) as env:
+    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
         bug = env.snapshot()
         env.step(FIX)
@@ -248,7 +248,7 @@ def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None
 
 
 def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=WARM, trusted=True)) as env:
+    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
         env.step(call("pdb", command="b calc.py:2\nc\n!seen = 1"))
         first = env.snapshot()
@@ -272,7 +272,7 @@ def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
 
 
 def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
-    small = WARM.model_copy(update={"patch_mb": 1})
+    small = CHEAPEST.model_copy(update={"patch_mb": 1})
     with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:
         env.reset(seed=0)
         env.step(FIX)
@@ -289,7 +289,7 @@ def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task
 
 def test_a_changed_file_of_more_than_64_mib_is_refused_unless_git_ignores_it(task: Task, tmp_path: Path) -> None:
     (tmp_path / "repo" / ".gitignore").write_text("*.log\n")
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=WARM, trusted=True)) as env:
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
         env.step(FIX)
         assert env.sandbox.run(["truncate", "-s", "70M", "large.bin", "large.log"]).exit_code == 0

@@ -15,7 +15,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, TestRun, ToolCall
 from gumshoe.tools.runs.programs import debug_argv
 from support.folder_tasks import PYTEST, folder_task
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -50,7 +50,7 @@ def open_workspace(tmp_path: Path) -> Generator[Open]:
     def begin(*entrypoint: str, **files: str) -> Workspace:
         named = {f"{name}.py": text for name, text in files.items()}
         task = folder_task(tmp_path, named, entrypoint=entrypoint or PYTEST)
-        opened.append(Workspace(task, open_sandbox(task, WARM, trusted=True)))
+        opened.append(Workspace(task, open_sandbox(task, CHEAPEST, trusted=True)))
         return opened[-1]
 
     yield begin
@@ -61,7 +61,7 @@ def open_workspace(tmp_path: Path) -> Generator[Open]:
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_outcomes_of_the_casebook_are_equal_warm_and_cold(case: str) -> None:
     task = next(task for task, _ in load_tasks("casebook") if task.id == case)
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
         cold, first, second = (workspace.run_tests(warm=warm) for warm in (False, True, True))
         assert (cold.result.warm, first.result.warm, second.result.warm) == (False, True, True)
@@ -149,7 +149,7 @@ def test_nothing_that_a_fork_starts_outlives_it_and_a_killed_server_is_replaced(
 
 def test_the_debugger_is_a_fork_too(open_workspace: Open) -> None:
     task = open_workspace(test_it="def test_it():\n    n = 1\n    assert n == 2\n").task
-    env = DebugEnv(task, tools=("pdb", "eval"), sandbox=WARM, trusted=True)
+    env = DebugEnv(task, tools=("pdb", "eval"), sandbox=CHEAPEST, trusted=True)
 
     def call(name: str, **arguments: str) -> Observation:
         return env.step(ToolCall(id="1", name=name, arguments=arguments))[4]["observation"]  # type: ignore[arg-type]
@@ -177,7 +177,7 @@ def test_where_the_repository_has_a_say_in_the_interpreters_start_a_fresh_one_ru
         "sitecustomize.py": "import builtins\nbuiltins.started = True\n",
         "test_it.py": "def test_it(): assert started\n",
     }
-    config = WARM.model_copy(update={"env": {**WARM.env, "PYTHONPATH": "/workspace"}})
+    config = CHEAPEST.model_copy(update={"env": {**CHEAPEST.env, "PYTHONPATH": "/workspace"}})
     task = folder_task(tmp_path, files)
     with open_sandbox(task, config, trusted=True) as sandbox:
         run = Workspace(task, sandbox).run_tests(warm=True)

@@ -12,7 +12,7 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import TaskError, ToolFailure
 from gumshoe.records import Limits, Task, WorkspaceSpec
 from support.folder_tasks import folder_task
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -35,7 +35,7 @@ def make_task(folder: Path, **changes: object) -> Task:
 
 @pytest.fixture
 def sandbox(tmp_path: Path) -> Generator[WardenSandbox]:
-    with open_sandbox(make_task(tmp_path), WARM, trusted=True) as sandbox:
+    with open_sandbox(make_task(tmp_path), CHEAPEST, trusted=True) as sandbox:
         yield sandbox
 
 

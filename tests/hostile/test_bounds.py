@@ -25,7 +25,7 @@ from gumshoe.errors import TaskError
 from gumshoe.eval.view.library import open_library
 from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.records import Completion, Limits, StopReason, Task, ToolCall
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_calls_in_parallel_are_one_turn(small_task: Task) -> None:
         EpisodeSpec(task, None, 0, 1),
         make_agent(AgentConfig(kind="debug")),
         ScriptedPolicy(turns, trusted=False),
-        sandbox=WARM,
+        sandbox=CHEAPEST,
     )
     assert found.stop is StopReason.SUBMITTED
     assert [len(step.observations) for step in found.steps] == [5, 1]

@@ -11,7 +11,7 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 from gumshoe.records import Limits, Task, WorkspaceSpec
-from support.sandboxes.sandbox_backends import LOCAL, NO_PLUGINS, WARM
+from support.sandboxes.sandbox_backends import CHEAPEST, LOCAL, NO_PLUGINS
 from support.tools.driver import PYTHONS, Driver, Start
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
@@ -104,7 +104,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 def usual_sandbox() -> SandboxConfig:
     """The cheapest kind that works here."""
-    return WARM if bubblewrap_unavailable_reason() is None else LOCAL
+    return CHEAPEST if bubblewrap_unavailable_reason() is None else LOCAL
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from gumshoe.env.verifier import verify
 from gumshoe.records import ContextPack, ExecResult, TestOutcome, TestRun
 from gumshoe.tools.eval import describe
-from support.sandboxes.sandbox_backends import NO_PLUGINS, WARM
+from support.sandboxes.sandbox_backends import CHEAPEST, NO_PLUGINS
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -205,7 +205,7 @@ def test_a_test_that_ends_the_process_is_named(open_bench: Open, project: Path, 
         assert f"the process {ENDINGS[ending]} in test_cart.py::test_b" in tool.text
     skipped: Any = bench.call("whatif", variants=[{"path": "cart.py", "line": 29, "do": "return []"}]).data
     assert skipped["unchanged"]["outcomes"] == {one["id"]: one["outcome"] for one in outcomes}
-    verdict = verify(bench.workspace.task, None, "", WARM, trusted=False)
+    verdict = verify(bench.workspace.task, None, "", CHEAPEST, trusted=False)
     assert f"the process {ENDINGS[ending]} in test_cart.py::test_b" in verdict.explanation
 
 

@@ -15,12 +15,12 @@ from gumshoe.env.bugs.make import make_bugs
 from gumshoe.env.bugs.verify import VerdictJournal
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import DatasetError
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
 CONFIG = SynthConfig(
-    projects=("casebook:rolling_stats",), per_project=4, batch=2, workers=1, timeout_s=60, sandbox=WARM
+    projects=("casebook:rolling_stats",), per_project=4, batch=2, workers=1, timeout_s=60, sandbox=CHEAPEST
 )
 NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
 

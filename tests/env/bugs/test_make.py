@@ -17,7 +17,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -26,7 +26,7 @@ OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_norm
 
 @pytest.fixture(scope="module")
 def casebook() -> SynthResult:
-    return make_bugs(SynthConfig(per_project=13, sandbox=WARM, workers=2))
+    return make_bugs(SynthConfig(per_project=13, sandbox=CHEAPEST, workers=2))
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) ->
 
 
 def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path) -> None:
-    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=WARM)
+    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=CHEAPEST)
     made = make_bugs(short)
     assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
 
@@ -106,7 +106,7 @@ def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> 
     few = {task.tags["project"] for task, _ in casebook.tasks[:3]}
     tasks = [omissions[kind] for kind in OMISSIONS]
     tasks += [pair for pair in casebook.tasks if pair[0].tags["project"] in few and pair not in tasks]
-    return write_result(SynthResult(tasks, {}), SynthConfig(out=str(folder), sandbox=WARM, workers=2))
+    return write_result(SynthResult(tasks, {}), SynthConfig(out=str(folder), sandbox=CHEAPEST, workers=2))
 
 
 def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
         assert (row.problem_statement, row.regime) == (task.problem_statement, "debug")
         assert row.tags["operator"] == task.tags["operator"]
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
-    assert [result.problems for result in check_tasks(by_rows[:1], WARM)] == [()]
+    assert [result.problems for result in check_tasks(by_rows[:1], CHEAPEST)] == [()]
     with pytest.raises(TaskError, match="only in the regime debug"):
         load_tasks("swesmith", path=written / "rows.jsonl", regime="issue")
 
@@ -133,7 +133,7 @@ def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
 def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None:
     sample = load_tasks(str(written), limit=6)
     assert [task.tags["operator"] for task, _ in sample][: len(OMISSIONS)] == list(OMISSIONS)
-    checked = list(check_tasks(sample, WARM, workers=2))
+    checked = list(check_tasks(sample, CHEAPEST, workers=2))
     assert [result.problems for result in checked] == [()] * 6
     assert [result.falsifiable for result in checked] == [oracle.falsifiable for _, oracle in sample]
     assert all(any(oracle.falsifiable.values()) for _, oracle in sample if oracle.falsifiable is not None)
@@ -141,7 +141,7 @@ def test_made_bugs_pass_the_check_which_finds_nothing_new(written: Path) -> None
 
 def test_equal_seeds_give_equal_bytes_whatever_the_workers(project: Path, tmp_path: Path) -> None:
     twin = Path(shutil.copytree(project, tmp_path / "twin"))
-    config = SynthConfig(projects=(str(project), str(twin)), per_project=3, sandbox=WARM)
+    config = SynthConfig(projects=(str(project), str(twin)), per_project=3, sandbox=CHEAPEST)
 
     def written(name: str, result: SynthResult) -> bytes:
         folder = write_result(result, config.model_copy(update={"out": str(tmp_path / name)}))
@@ -157,7 +157,7 @@ def test_equal_seeds_give_equal_bytes_whatever_the_workers(project: Path, tmp_pa
 
 def test_what_was_dropped_is_counted(project: Path) -> None:
     seen: list[tuple[str, int, int]] = []
-    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=WARM)
+    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=CHEAPEST)
     result = make_bugs(config, lambda name, judged, kept: seen.append((name, judged, kept)))
     counts = result.counts["calc"]
     assert counts["kept"] == len(result.tasks) > 3
@@ -167,14 +167,14 @@ def test_what_was_dropped_is_counted(project: Path) -> None:
 
 
 def test_a_limit_on_candidates_is_kept(project: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=WARM)
+    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=CHEAPEST)
     assert make_bugs(config).counts["calc"].total() == 4
 
 
 def test_the_command_makes_a_set_that_can_be_moved_and_its_options_override_the_config(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = {"projects": ["casebook"], "out": "nowhere", "per_project": 9, "sandbox": WARM.model_dump(), "seed": 3}
+    config = {"projects": ["casebook"], "out": "nowhere", "per_project": 9, "sandbox": CHEAPEST.model_dump(), "seed": 3}
     (tmp_path / "synth.json").write_text(json.dumps(config))
     out = tmp_path / "set"
     options = ["--projects", str(project), "--out", str(out), "--per-project", "2", "--seed", "1", "--workers", "1"]
@@ -196,7 +196,7 @@ def test_the_command_makes_a_set_that_can_be_moved_and_its_options_override_the_
 def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path) -> None:
     def refused(error: type[Exception], message: str, *projects: str, **options: object) -> None:
         with pytest.raises(error, match=message):
-            make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": WARM, **options}))
+            make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": CHEAPEST, **options}))
 
     twin = tmp_path / "elsewhere" / "calc"
     twin.mkdir(parents=True)

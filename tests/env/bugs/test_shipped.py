@@ -12,7 +12,7 @@ from gumshoe.env.bugs.packages.check import difficulty_of
 from gumshoe.env.tasks import load_tasks
 from support.doctested_cart import CART
 from support.folder_tasks import write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -75,5 +75,5 @@ def test_a_module_with_doctests_is_no_test_file_and_test_py_is_one(made: Path) -
     assert {path for task, _ in pairs for path in task.workspace.overlay} == {"shop/cart.py"}
     assert any(test.startswith("shop/cart.py::") for _, oracle in pairs for test in oracle.fail_to_pass)
     task, oracle = next(pair for pair in pairs if "test.py::test_total" in pair[1].fail_to_pass)
-    found = difficulty_of(task, oracle, WARM)
+    found = difficulty_of(task, oracle, CHEAPEST)
     assert found["suspect"] in {"first", "tied"}, "the helper in test.py, which fails, is no suspect"

@@ -12,7 +12,7 @@ from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict
 from gumshoe.env.bugs.tasks import Suite
 from gumshoe.env.bugs.verify import ProjectVerifier, UnfitTests
 from gumshoe.errors import SandboxClosed, TaskError
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -81,7 +81,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(project: Path, suite: Suite | None = None) -> contextlib.closing[ProjectVerifier]:
-    return contextlib.closing(ProjectVerifier("calc", project, WARM, suite=suite))
+    return contextlib.closing(ProjectVerifier("calc", project, CHEAPEST, suite=suite))
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_a_project_that_imports_gumshoe_gets_its_own(tmp_path: Path) -> None:
 
 
 def test_a_closed_verifier_says_so(project: Path) -> None:
-    verifier = ProjectVerifier("calc", project, WARM)
+    verifier = ProjectVerifier("calc", project, CHEAPEST)
     verifier.close()
     verifier.close()
     with pytest.raises(SandboxClosed):

@@ -14,7 +14,7 @@ from gumshoe.env import Workspace, open_sandbox
 from gumshoe.env.diff import apply_patch, apply_to_sandbox, gold_lines
 from gumshoe.env.tasks import load_tasks
 from gumshoe.records import Oracle, Task
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 Pair = tuple[Task, Oracle]
 
@@ -47,7 +47,7 @@ def imported_names(tree: ast.AST) -> set[str]:
 @pytest.mark.needs("bubblewrap")
 def test_the_tests_of_the_buggy_and_of_the_clean_project_end_as_listed(case: Pair) -> None:
     task, oracle = case
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         workspace, buggy = Workspace(task, sandbox), sandbox.snapshot()
         runs = [workspace.run_tests(warm=True)]
         apply_to_sandbox(sandbox, oracle.gold_patch, task.id, buggy)

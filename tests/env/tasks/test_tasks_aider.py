@@ -12,7 +12,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -53,9 +53,9 @@ def test_an_exercise_is_proven_and_its_example_stays_out(tmp_path: Path) -> None
     assert task.problem_statement.startswith(
         "# Introduction\n\n# Instructions\n\nOne for you.\n\nWrite the solution in"
     )
-    assert [result.problems for result in check_tasks(tasks, WARM)] == [()]
-    assert grade(task, oracle, oracle.gold_patch, WARM).resolved
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    assert [result.problems for result in check_tasks(tasks, CHEAPEST)] == [()]
+    assert grade(task, oracle, oracle.gold_patch, CHEAPEST).resolved
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         names = {entry.path for entry in sandbox.walk() if entry.kind == "file"}
         assert names == {"two_fer.py", "two_fer_test.py", ".docs/instructions.md", ".docs/introduction.md"}
 

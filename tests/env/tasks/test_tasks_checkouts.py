@@ -14,7 +14,7 @@ from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from support.folder_tasks import git, write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -25,7 +25,7 @@ HALF_TESTS = "from shop import half\n\n\ndef test_half():\n    assert half(8) ==
 
 def staged(task: Task) -> set[str]:
     """The files that the agent finds."""
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         return {entry.path for entry in sandbox.walk() if entry.kind == "file"}
 
 
@@ -77,7 +77,7 @@ def test_a_program_of_quixbugs_comes_without_its_repair(quixbugs: Path) -> None:
         "python_testcases/test_twice.py",
     }
     assert oracle.fail_to_pass == ("python_testcases/test_half.py",)
-    assert check_task(task, oracle, WARM).problems == ()
+    assert check_task(task, oracle, CHEAPEST).problems == ()
     assert len(broken) == 1
     assert "task quixbugs/twice: " in broken[0]
 
@@ -108,7 +108,7 @@ def test_a_bug_of_bugsinpy_is_found_by_its_commit(bugsinpy: Path) -> None:
     assert task.readonly == ("/tests/test_shop.py",)
     assert staged(task) == {"conftest.py", "shop.py", "tests/test_shop.py"}
     assert apply_patch({"shop.py": HALF}, oracle.gold_patch) == {"shop.py": FIXED}
-    assert check_task(task, oracle, WARM).problems == ()
+    assert check_task(task, oracle, CHEAPEST).problems == ()
 
 
 def test_bugs_may_be_checked_out_elsewhere(bugsinpy: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_bug_of_pyter_comes_without_the_commit_that_repairs_it(pyter: Path) ->
     assert task.id == "pyter/shop-12"
     assert staged(task) == {"shop.py", "test_shop.py"}
     assert apply_patch({"shop.py": HALF}, oracle.gold_patch) == {"shop.py": FIXED, "new.py": "x = 1\n"}
-    assert check_task(task, oracle, WARM).problems == ()
+    assert check_task(task, oracle, CHEAPEST).problems == ()
 
 
 def test_a_damaged_note_of_pyter_is_one_line(pyter: Path) -> None:
@@ -190,16 +190,16 @@ def test_a_bug_that_never_ends_is_proven_by_its_repair(quixbugs: Path) -> None:
     file.write_text(file.read_text().replace("return n // 3", "while n: __import__('time').sleep(1)"))
     ((task, oracle),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
     task = task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": 3.0})})
-    assert check_task(task, oracle, WARM).problems == ()
+    assert check_task(task, oracle, CHEAPEST).problems == ()
     useless = oracle.model_copy(
         update={
             "gold_patch": oracle.gold_patch.replace("+    return n // 2", "+    while n: __import__('time').sleep(1)")
         }
     )
-    assert "with the gold patch the tests run for more than 3 s" in check_task(task, useless, WARM).problems
+    assert "with the gold patch the tests run for more than 3 s" in check_task(task, useless, CHEAPEST).problems
 
 
 def test_a_check_names_no_answer(quixbugs: Path) -> None:
     ((task, _),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
     assert "// 2" not in task.model_dump_json()
-    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), WARM).problems == ()
+    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), CHEAPEST).problems == ()

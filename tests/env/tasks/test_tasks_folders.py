@@ -13,7 +13,7 @@ from gumshoe.env.verifier.check import check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError, ToolFailure
 from support.folder_tasks import write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -48,12 +48,12 @@ def test_folders_are_loaded_as_they_are(nightmares: Path) -> None:
 
 
 def test_the_tests_of_a_folder_are_seen_to_fail(nightmares: Path) -> None:
-    assert [result.problems for result in check_tasks(load_tasks("nightmare", path=nightmares), WARM)] == [(), ()]
+    assert [result.problems for result in check_tasks(load_tasks("nightmare", path=nightmares), CHEAPEST)] == [(), ()]
 
 
 def test_the_ignore_files_of_a_folder_hold(nightmares: Path) -> None:
     task, _ = load_tasks("nightmare", path=nightmares)[0]
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         workspace = Workspace(task, sandbox)
         assert {entry.path for entry in workspace.list()} == {"calc.py", "test.py"}
         with pytest.raises(ToolFailure, match="read-only"):
@@ -89,7 +89,7 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
     )
     assert (task.entrypoint, task.debug_entrypoint) == (("python", "-m", "pytest", "-q"), ("python", "x.py"))
     assert "`env PYTHONPATH=src 'GREETING=good day' python -m pytest -q` fails" in task.problem_statement
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         assert sandbox.environment["A"] == "1"
         run = Workspace(task, sandbox).run_tests()
         assert [(outcome.id, outcome.outcome) for outcome in run.outcomes] == [("test_hello.py::test_words", "passed")]
@@ -126,7 +126,7 @@ def test_ignored_folders_of_packages_are_left_out_unless_a_command_names_them(tm
     write_files(tmp_path, dict.fromkeys(paths, ".venv\nnode_modules/\n"))
     ((task, _),) = load_tasks(f"local:{tmp_path}")
     assert task.workspace.overlay == {".venv": None, "web/node_modules": None}
-    with open_sandbox(task, WARM, trusted=True) as sandbox:
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
         kept = {entry.path for entry in sandbox.walk() if entry.kind == "file"}
     assert kept == {".gitignore", "venv/kept.py", "a.py"}
     ((own, _),) = load_tasks(f"local:{tmp_path}", entrypoint=".venv/bin/python -m pytest")

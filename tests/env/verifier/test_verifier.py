@@ -14,7 +14,7 @@ from gumshoe.env.verifier import Verifier, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
 from support.folder_tasks import folder_task, write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -49,7 +49,7 @@ ORACLE = Oracle(
 
 @pytest.mark.parametrize("oracle", [ORACLE, None], ids=["named", "known"])
 def test_one_verifier_gives_several_verdicts(task: Task, oracle: Oracle | None) -> None:
-    with Verifier(task, oracle, WARM, trusted=False) as verifier:
+    with Verifier(task, oracle, CHEAPEST, trusted=False) as verifier:
         for patch in (GOLD, WRONG, GOLD):
             verdict = verifier.verify(patch)
             assert verdict.resolved is (patch == GOLD)
@@ -63,7 +63,7 @@ def test_the_known_tests_are_those_of_the_sandbox(tmp_path: Path) -> None:
     path = str(write_files(tmp_path, {"test_shop.py": tests}))
     task = folder_task(tmp_path, workspace=WorkspaceSpec(path=path, content="0" * 64))
     for env, number in ({}, 1), ({"MORE": "1"}, 2), ({}, 1):
-        with Verifier(task, None, WARM.model_copy(update={"env": env}), trusted=False) as verifier:
+        with Verifier(task, None, CHEAPEST.model_copy(update={"env": env}), trusted=False) as verifier:
             assert len(verifier.expected.pass_to_pass) == number
 
 
@@ -73,13 +73,13 @@ def test_every_runner_gives_a_verdict(task: Task, entrypoint: tuple[str, ...]) -
         "import unittest\n\nfrom shop import double\n\n\nclass Unit(unittest.TestCase):\n"
         "    def test_double(self):\n        self.assertEqual(double(2), 4)\n"
     )
-    assert verify(task.model_copy(update={"entrypoint": entrypoint}), None, GOLD, WARM, trusted=False).resolved
+    assert verify(task.model_copy(update={"entrypoint": entrypoint}), None, GOLD, CHEAPEST, trusted=False).resolved
 
 
 def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_the_patch(task: Task) -> None:
     folder = Path(str(task.workspace.path))
     (folder / "sitecustomize.py").write_text("import shop\n")
-    config = WARM.model_copy(update={"env": {**WARM.env, "PYTHONPATH": "/workspace"}})
+    config = CHEAPEST.model_copy(update={"env": {**CHEAPEST.env, "PYTHONPATH": "/workspace"}})
     assert task.workspace.workdir == "/workspace"
     assert verify(task, ORACLE, GOLD, config, trusted=False).resolved
 
@@ -87,15 +87,15 @@ def test_what_the_interpreter_loads_of_the_repository_at_its_start_is_that_of_th
 def test_what_is_wrong_with_a_task_is_raised(task: Task, tmp_path: Path) -> None:
     gone = task.model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "gone"))})
     with pytest.raises(TaskError, match="not a folder"):
-        verify(gone, ORACLE, GOLD, WARM, trusted=False)
+        verify(gone, ORACLE, GOLD, CHEAPEST, trusted=False)
     unfit = make_patch({"shop.py": (b"def triple(n):\n    pass\n", CLEAN)})
     with pytest.raises(TaskError, match="shop"):
-        verify(task, ORACLE, unfit, WARM, trusted=False)
+        verify(task, ORACLE, unfit, CHEAPEST, trusted=False)
 
 
 def test_an_episode_may_submit_twice(task: Task) -> None:
     with closing(
-        DebugEnv(task, oracle=ORACLE, tools=("bash", "rewrite", "submit"), sandbox=WARM, trusted=False)
+        DebugEnv(task, oracle=ORACLE, tools=("bash", "rewrite", "submit"), sandbox=CHEAPEST, trusted=False)
     ) as env:
         env.reset(seed=0)
         start = env.snapshot()

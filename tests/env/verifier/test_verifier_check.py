@@ -23,7 +23,7 @@ from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
 from gumshoe.records import Completion, ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, ToolCall
 from support.folder_tasks import PYTEST, folder_task, write_files
-from support.sandboxes.sandbox_backends import WARM, WARM_OPTIONS
+from support.sandboxes.sandbox_backends import CHEAPEST, CHEAPEST_OPTIONS
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -61,7 +61,7 @@ def a_task(
 
 
 def problems(pair: tuple[Task, Oracle]) -> str:
-    return "; ".join(check_task(*pair, WARM).problems)
+    return "; ".join(check_task(*pair, CHEAPEST).problems)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_a_gold_patch_could_not_pass_is_no_reward(
     project: Path, entrypoint: tuple[str, ...], timeout_s: float, code: str, reward: float | None
 ) -> None:
     task, oracle = a_task(project, entrypoint=entrypoint, timeout_s=timeout_s)
-    env = DebugEnv(task, oracle=oracle, tools=("rewrite", "submit"), sandbox=WARM, trusted=True)
+    env = DebugEnv(task, oracle=oracle, tools=("rewrite", "submit"), sandbox=CHEAPEST, trusted=True)
     calls = [ToolCall(id="1", name="rewrite", arguments={"path": "calc.py", "code": code})]
     calls.append(ToolCall(id="2", name="submit", arguments={}))
     policy = ScriptedPolicy([Completion(text="", tool_calls=(call,)) for call in calls])
@@ -101,7 +101,7 @@ def test_without_named_tests_the_exit_code_decides(project: Path) -> None:
 
 def test_without_a_gold_patch_only_the_failing_is_checked_and_a_broken_task_does_not_stop_others(project: Path) -> None:
     good, bad = (a_task(folder, gold_patch="") for folder in (project, project / "gone"))
-    results = list(check_tasks([bad, good], WARM, workers=2))
+    results = list(check_tasks([bad, good], CHEAPEST, workers=2))
     assert [result.passed for result in results] == [False, True]
     assert "not a folder on this machine" in results[0].problems[0]
     assert results[1].duration_s > 0
@@ -145,7 +145,7 @@ def test_a_gold_patch_may_delete_and_add_files_and_the_test_patch_of_an_issue_br
         fail_to_pass=["test_calc.py::test_add", "test_calc.py::test_zero"],
         pass_to_pass=[],
     )
-    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, WARM).problems == ()
+    assert check_task(task.model_copy(update={"regime": "issue"}), oracle, CHEAPEST).problems == ()
 
 
 def test_tests_that_hang_are_a_problem_of_their_task(project: Path) -> None:
@@ -205,7 +205,7 @@ def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsy
     assert "+    return a + b" in capsys.readouterr().out
     assert main(["tasks", "show", folder, "calc", "--json", "--oracle"]) == 0
     assert json.loads(capsys.readouterr().out)["oracle"]["task_id"] == "calc"
-    assert main(["tasks", "check", folder, *WARM_OPTIONS]) == 0
+    assert main(["tasks", "check", folder, *CHEAPEST_OPTIONS]) == 0
     assert "1 of 1 tasks are proven" in capsys.readouterr().out
 
 
@@ -213,7 +213,7 @@ def test_the_command_ends_with_1_when_a_task_is_broken(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_taskset(tmp_path, [a_task(project, gold_patch="", fail_to_pass=["test_calc.py::test_zero"])])
-    assert main(["tasks", "check", str(tmp_path), *WARM_OPTIONS, "--json", "--workers", "2"]) == 1
+    assert main(["tasks", "check", str(tmp_path), *CHEAPEST_OPTIONS, "--json", "--workers", "2"]) == 1
     (row,) = json.loads(capsys.readouterr().out)
     assert row["passed"] is False
     assert row["problems"]
@@ -225,7 +225,7 @@ def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is
     (project / "parts").mkdir()
     (project / "test_calc.py").write_text(f"import {module}\n\n\ndef test_add():\n    assert False\n")
     task, _ = a_task(project)
-    found = "; ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), WARM).problems)
+    found = "; ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), CHEAPEST).problems)
     assert ("the module no_such_library is not installed" in found) is is_missing
     assert ("not installed" in found) is is_missing
 

@@ -12,7 +12,7 @@ from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task
 from support.folder_tasks import folder_task, write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -71,7 +71,7 @@ def judged(folder: Path, after: bytes) -> Verdict:
     files = {"shop.py": BUGGY, "conftest.py": CONFTEST, "test_shop.py": TESTS}
     task = folder_task(folder, files, readonly=("test_shop.py", "conftest.py"))
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"shop.py": (BUGGY, CLEAN)}), fail_to_pass=(NAME,))
-    return verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), WARM, trusted=True)
+    return verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), CHEAPEST, trusted=True)
 
 
 def test_a_plugin_may_run_a_test_through_a_function_of_its_own(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def answer(name: str = SUBTESTED) -> Oracle:
 
 @pytest.mark.parametrize(("after", "failing"), [(RIGHT, ()), (WRONG_ONCE, (SUBTESTED,))], ids=["all pass", "one fails"])
 def test_a_test_passes_if_all_of_its_subtests_do(task: Task, after: bytes, failing: tuple[str, ...]) -> None:
-    verdict = verify(task, answer(), patch(after), WARM, trusted=True)
+    verdict = verify(task, answer(), patch(after), CHEAPEST, trusted=True)
     assert verdict.resolved is not bool(failing)
     assert (verdict.failing_fail_to_pass, verdict.tampering) == (failing, ())
 
@@ -147,7 +147,7 @@ def test_a_test_passes_if_all_of_its_subtests_do(task: Task, after: bytes, faili
 )
 def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) -> None:
     (Path(str(task.workspace.path)) / "test_shop.py").write_text(SUBTESTS.replace("double(0), 0", "double(0), 1"))
-    with Verifier(task.model_copy(update={"entrypoint": argv}), answer(name), WARM, trusted=True) as verifier:
+    with Verifier(task.model_copy(update={"entrypoint": argv}), answer(name), CHEAPEST, trusted=True) as verifier:
         run, _ = verifier.observe(patch(WRONG_ONCE))
     (outcome,) = run.outcomes
     assert outcome.outcome == "failed"
@@ -155,7 +155,7 @@ def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) 
 
 
 def test_a_report_that_the_code_under_test_makes_is_not_taken(task: Task) -> None:
-    assert not verify(task, answer(), patch(REPORTED), WARM, trusted=True).resolved
+    assert not verify(task, answer(), patch(REPORTED), CHEAPEST, trusted=True).resolved
 
 
 # --- an importer of the project itself, and a patch of the file that it is in
@@ -195,10 +195,10 @@ def a_patch(shop: str) -> str:
 
 
 def test_a_bug_beside_the_projects_own_importer_is_a_task(pair: tuple[Task, Oracle]) -> None:
-    assert check_task(*pair, WARM).problems == ()
+    assert check_task(*pair, CHEAPEST).problems == ()
 
 
 def test_a_repair_in_other_words_of_a_file_with_an_importer_counts(pair: tuple[Task, Oracle]) -> None:
-    verdict = verify(*pair, a_patch(BUILDER.replace("sum(prices)", "sum(list(prices))")), WARM, trusted=False)
+    verdict = verify(*pair, a_patch(BUILDER.replace("sum(prices)", "sum(list(prices))")), CHEAPEST, trusted=False)
     assert verdict.resolved
     assert verdict.tampering == ()

@@ -12,7 +12,7 @@ from gumshoe.env.verifier.judge import judge
 from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.records import Oracle, Task
 from support.folder_tasks import folder_task, write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -49,7 +49,7 @@ def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN
 def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_for_tests_that_were_in_it(
     project: Path,
 ) -> None:
-    runs = RepairedRuns(WARM)
+    runs = RepairedRuns(CHEAPEST)
     first = runs.proof(*a_bug(project, "a + b", "a - b", ADD))
     other = a_bug(project, "2 * a", "3 * a", DOUBLE)
     assert runs.proof(*other) is first
@@ -64,7 +64,7 @@ def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_fo
 
 def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
     (project / "test_calc.py").write_text(TESTS + "\n\ndef test_other():\n    assert False\n")
-    runs = RepairedRuns(WARM)
+    runs = RepairedRuns(CHEAPEST)
     pair = a_bug(project, "a + b", "a - b", ADD)
     first = runs.proof(*pair)
     assert judge(first.run, pair[1]).resolved

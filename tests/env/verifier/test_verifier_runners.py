@@ -17,7 +17,7 @@ from gumshoe.env.verifier import Verifier, verify
 from gumshoe.records import Oracle, Task
 from support.folder_tasks import folder_task
 from support.runner_projects import BROKEN, BUGGY, CLEAN, RUNNERS, write_buggy
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -42,7 +42,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Ora
 def test_the_official_parser_sees_the_same(case: tuple[str, Task, Oracle], after: bytes) -> None:
     name, task, oracle = case
     patch = make_patch({"shop.py": (BUGGY, after)})
-    with Verifier(task, oracle, WARM, trusted=True) as verifier:
+    with Verifier(task, oracle, CHEAPEST, trusted=True) as verifier:
         run, _ = verifier.observe(patch)
         verdict = verifier.verify(patch)
     official_map = PARSERS[name](run.result.output, None)
@@ -54,7 +54,7 @@ def test_the_official_parser_sees_the_same(case: tuple[str, Task, Oracle], after
 def test_code_under_test_cannot_leave_its_tests(case: tuple[str, Task, Oracle]) -> None:
     name, task, oracle = case
     leaving = make_patch({"shop.py": (BUGGY, {"django": SKIPS, "sympy": LEAVES}[name])})
-    assert not verify(task, oracle, leaving, WARM, trusted=True).resolved
+    assert not verify(task, oracle, leaving, CHEAPEST, trusted=True).resolved
 
 
 def test_a_patch_of_the_runner_is_put_back(case: tuple[str, Task, Oracle]) -> None:
@@ -63,5 +63,5 @@ def test_a_patch_of_the_runner_is_put_back(case: tuple[str, Task, Oracle]) -> No
     before = (Path(str(task.workspace.path)) / script).read_bytes()
     easy = b"#!/usr/bin/env python\nprint('test_total ok')\n"
     patch = make_patch({script: (before, easy), "shop.py": (BUGGY, CLEAN)})
-    assert verify(task, oracle, patch, WARM, trusted=True).resolved
-    assert not verify(task, oracle, make_patch({script: (before, easy)}), WARM, trusted=True).resolved
+    assert verify(task, oracle, patch, CHEAPEST, trusted=True).resolved
+    assert not verify(task, oracle, make_patch({script: (before, easy)}), CHEAPEST, trusted=True).resolved

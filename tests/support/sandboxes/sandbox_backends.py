@@ -13,14 +13,14 @@ from gumshoe.records import Task
 
 __all__ = [
     "BACKENDS",
+    "CHEAPEST",
+    "CHEAPEST_OPTIONS",
+    "CHEAPEST_SETTINGS",
     "CONTAINERS",
     "ISOLATED",
     "LOCAL",
     "LOCAL_SETTINGS",
     "NO_PLUGINS",
-    "WARM",
-    "WARM_OPTIONS",
-    "WARM_SETTINGS",
     "make_local_env",
 ]
 
@@ -37,10 +37,10 @@ NO_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 LOCAL = SandboxConfig(kind="local", unsafe=True, env=NO_PLUGINS)
 LOCAL_SETTINGS: dict[str, Any] = LOCAL.model_dump(include={"kind", "unsafe", "env"})
 """The same as it stands in config files."""
-WARM = SandboxConfig(kind="bubblewrap", env=NO_PLUGINS)
+CHEAPEST = SandboxConfig(kind="bubblewrap", env=NO_PLUGINS)
 """The cheapest sandbox that isolates."""
-WARM_SETTINGS: dict[str, Any] = WARM.model_dump(include={"kind", "env"})
-WARM_OPTIONS = ("--sandbox", WARM.kind, "-p", f"env={json.dumps(WARM.env)}")
+CHEAPEST_SETTINGS: dict[str, Any] = CHEAPEST.model_dump(include={"kind", "env"})
+CHEAPEST_OPTIONS = ("--sandbox", CHEAPEST.kind, "-p", f"env={json.dumps(CHEAPEST.env)}")
 """The same for `gumshoe tasks check`, which takes settings of the sandbox."""
 
 

@@ -10,7 +10,7 @@ from gumshoe.env.bugs.config import BaselineConfig
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.tasks import Suite
 from gumshoe.errors import TaskError
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 TESTS = """\
 import pytest
@@ -62,7 +62,7 @@ def project(tmp_path: Path) -> Path:
 
 def baseline_of(project: Path, **limits: int) -> Baseline:
     config = BaselineConfig(runs=2, **limits)
-    return find_baseline("small", project, Suite(), config, WARM, lambda text: None)
+    return find_baseline("small", project, Suite(), config, CHEAPEST, lambda text: None)
 
 
 def test_a_class_that_cannot_be_collected_costs_its_file_and_not_the_package(project: Path) -> None:

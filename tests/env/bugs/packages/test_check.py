@@ -12,7 +12,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from support.folder_tasks import folder_task, write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
@@ -73,7 +73,7 @@ def bug(repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = B
 
 
 def test_a_bug_that_fails_elsewhere(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", "TABLE[name]", "TABLE[name] * 10"), WARM)
+    found = difficulty_of(*bug(tmp_path, "rates.py", "TABLE[name]", "TABLE[name] * 10"), CHEAPEST)
     assert found["failing_tests"] == "2"
     assert (found["module"], found["traceback"], found["named"]) == ("other", "wrong", "no")
     # Both failing tests run `price` and `rate`; the passing one runs neither of them.
@@ -82,15 +82,15 @@ def test_a_bug_that_fails_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_bug_that_fails_where_it_is_and_says_so(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]"), WARM)
+    found = difficulty_of(*bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]"), CHEAPEST)
     assert (found["module"], found["traceback"], found["distance"]) == ("same", "right", "0")
     assert found["named"] == "no", "'function' object has no attribute 'table' does not name it"
-    found = difficulty_of(*bug(tmp_path, "rates.py", "def rate(name):", "def rate(name, rest):"), WARM)
+    found = difficulty_of(*bug(tmp_path, "rates.py", "def rate(name):", "def rate(name, rest):"), CHEAPEST)
     assert (found["named"], found["module"]) == ("yes", "other"), "rate() is missing an argument, says its caller"
 
 
 def test_a_change_outside_of_functions_has_no_culprit(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", '"a": 2', '"a": 4', BOTH[:1]), WARM)
+    found = difficulty_of(*bug(tmp_path, "rates.py", '"a": 2', '"a": 4', BOTH[:1]), CHEAPEST)
     assert found == {"failing_tests": "1"}
 
 
@@ -98,7 +98,7 @@ def test_a_test_that_fails_only_because_it_is_followed_does_not_count(tmp_path: 
     pair = bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]")
     watched = "import sys\n\n\ndef test_watched():\n    assert sys.gettrace() is None\n"
     (tmp_path / "tests" / "test_watched.py").write_text(watched)
-    found = difficulty_of(*pair, WARM)
+    found = difficulty_of(*pair, CHEAPEST)
     assert (found["failing_tests"], found["module"], found["traceback"]) == ("2", "same", "right")
 
 
@@ -120,7 +120,7 @@ def test_a_test_that_fails_in_the_check_alone_is_left_out_of_all_tasks(tmp_path:
             for task, oracle in pairs
         ],
     )
-    assert check_package(folder, WARM, lambda text: None) == (2, {})
+    assert check_package(folder, CHEAPEST, lambda text: None) == (2, {})
     for task, oracle in load_tasks(str(folder)):
         assert oracle.pass_to_pass == passing[:1]
         assert task.entrypoint[-1] == f"--deselect={odd}"
@@ -132,10 +132,10 @@ def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
     task = pair[0].model_copy(update={"workspace": pair[0].workspace.model_copy(update={"path": "repo"})})
     write_taskset(folder, [(task, pair[1])])
     said: list[str] = []
-    rate_package(folder, WARM, said.append)
+    rate_package(folder, CHEAPEST, said.append)
     ((rated, _),) = load_tasks(str(folder), tags={"traceback": "right", "project": "shop"})
     assert (rated.tags["suspect"], rated.tags["module"], rated.tags["distance"]) == ("tied", "same", "0")
     assert said == ["1 of 1"]
     journal = (folder / "difficulty.jsonl").read_bytes()
-    rate_package(folder, WARM, said.append)
+    rate_package(folder, CHEAPEST, said.append)
     assert (folder / "difficulty.jsonl").read_bytes() == journal, "nothing is measured twice"

@@ -18,7 +18,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from support.doctested_cart import CART
 from support.folder_tasks import write_files
-from support.sandboxes.sandbox_backends import WARM
+from support.sandboxes.sandbox_backends import CHEAPEST
 
 HALF = '''
 
@@ -84,17 +84,17 @@ def shop(folder: Path, cases: str) -> Path:
 
 
 def config_with(**limits: int) -> HarvestConfig:
-    return HarvestConfig(sandbox=WARM, baseline=BaselineConfig(runs=2, **limits))
+    return HarvestConfig(sandbox=CHEAPEST, baseline=BaselineConfig(runs=2, **limits))
 
 
 def under_unittest(project: Path, config: HarvestConfig) -> Suite:
-    baseline = find_baseline("shop", project, Suite(), config.baseline, WARM, lambda text: None)
+    baseline = find_baseline("shop", project, Suite(), config.baseline, CHEAPEST, lambda text: None)
     suite = Suite(None, baseline.arguments)
     return unittest_suite("shop", project, suite, baseline, config, lambda text: None)
 
 
 def bugs_of(project: Path, suite: Suite, exclude: tuple[str, ...]) -> list[tuple[Task, Oracle]]:
-    config = SynthConfig(projects=(str(project),), per_project=2, exclude=exclude, sandbox=WARM)
+    config = SynthConfig(projects=(str(project),), per_project=2, exclude=exclude, sandbox=CHEAPEST)
     made = make_bugs(config, projects=[Project("shop", project, str(project), suite)])
     return made.tasks
 
@@ -114,7 +114,7 @@ def test_tasks_are_run_by_unittest(tmp_path: Path) -> None:
             *(f"test_cart.Lowest.{name}" for name in ("test_cheapest", "test_nothing")),
         }
         assert task.problem_statement.startswith("test_cart.")
-    assert [result.problems for result in check_tasks(tasks, WARM)] == [()] * 2
+    assert [result.problems for result in check_tasks(tasks, CHEAPEST)] == [()] * 2
 
 
 @pytest.mark.needs("bubblewrap")
@@ -137,13 +137,13 @@ def test_a_failing_test_is_left_out_by_naming_the_others(tmp_path: Path) -> None
 def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
     project = shop(tmp_path, CASES)
     suite = Suite(None, DOCTEST_WAYS[0])
-    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), WARM, lambda text: None)
+    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), CHEAPEST, lambda text: None)
     names = ("cart.total", "cart.cheapest", "cart.half")
     assert set(baseline.passing) == {*(f"shop/cart.py::shop.{name}" for name in names), "README.rst::README.rst"}
     tasks = bugs_of(project, Suite(None, baseline.arguments), ("tests/",))
     assert len(tasks) == 2
     write_taskset(tmp_path / "set", tasks)
-    assert [result.problems for result in check_tasks(tasks, WARM)] == [()] * 2
+    assert [result.problems for result in check_tasks(tasks, CHEAPEST)] == [()] * 2
 
 
 def test_names_of_tests() -> None:
