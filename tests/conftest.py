@@ -136,12 +136,14 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def forgotten_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Forgets the modules beside a test's configs, so that those of two tests may have one name."""
+    """Forgets a test's modules and search path, so that the modules of two tests may have one name."""
+    before = sys.path.copy()
     yield
+    if sys.path == before:
+        return
+    sys.path[:] = before
     temporary = tmp_path_factory.getbasetemp()
-    searched = [folder for folder in sys.path if Path(folder).is_relative_to(temporary)]
-    sys.path[:] = [folder for folder in sys.path if folder not in searched]
-    for name, module in list(sys.modules.items()) if searched else ():
+    for name, module in list(sys.modules.items()):
         if Path(getattr(module, "__file__", None) or "").is_relative_to(temporary):
             del sys.modules[name]
 

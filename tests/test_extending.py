@@ -294,3 +294,14 @@ def test_a_module_in_the_current_folder_is_found_behind_those_beside_the_config(
     assert load_path("both:name", "tool") == "beside"
     assert load_path("only_here:name", "tool") == "here"
     assert load_path("json:loads", "tool") is json.loads
+
+
+def test_a_bundled_config_makes_no_folder_of_its_name_importable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "collect").mkdir()
+    (tmp_path / "collect" / "hidden_here.py").touch()
+    monkeypatch.chdir(tmp_path)
+    search_beside(Path("collect/demo"))
+    with pytest.raises(ConfigError, match="hidden_here"):
+        load_path("hidden_here:name", "policy")

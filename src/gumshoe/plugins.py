@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gumshoe.config import find_config
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.storage import describe
 
@@ -52,8 +53,11 @@ def is_path(name: str) -> bool:
 
 
 def search_beside(config: Path) -> None:
-    """Makes the modules beside a config importable. At the end of the search path, they hide none of Python's."""
-    _search(config.resolve().parent)
+    """Makes the modules beside a config importable. At the end of the search path, they hide none of Python's.
+
+    A bundled config is where `find_config` finds it, whatever folder of its name there is here.
+    """
+    _search(find_config(config).resolve().parent)
 
 
 def _search(folder: Path) -> None:
