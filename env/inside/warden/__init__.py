@@ -21,7 +21,7 @@ everything below it. So nothing outlives the warden, and the warden ends when it
 | `jobs` | the launcher, the test server and a running program, as the warden sees them |
 | `launcher` | the process that starts programs, and the supervisor of each |
 | `files`, `snapshots` | the workspace: reading, searching, keeping and putting back |
-| `state` | what programs did to the harness |
+| `tampering` | what programs did to the harness, and left running |
 | `disk` | how much programs have written |
 | `system` | calls to the kernel, waiting, and killing all descendants |
 """

@@ -23,6 +23,8 @@ SERVER_START_S = 20.0
 LAUNCHER = "from {0}.warden.launcher import serve\nserve(0)\n".format(PACKAGE)
 LAUNCHER_FILES = ("__init__", "loading", "warden/__init__", "warden/system", "warden/launcher")
 """All that the launcher imports of this package."""
+STARTER = "/{}/__main__.py".format(PACKAGE)
+"""How the path of the script ends that starts the programs of this package."""
 PROGRAM = "GUMSHOE_PROGRAM"
 """The variable that says which program a test server is to get ready for."""
 # The lines of the status pipe.
@@ -92,6 +94,7 @@ class Job:
         over: whether the program and all that it started are gone.
         orphaned: whether something killed the supervisor, so that what the program left behind may still be there.
         refused: why a test server did not fork the program; None if it was not asked, or did.
+        is_ours: whether it is a program of this package, by its command.
 
     Args:
         started_by: the Launcher or TestServer whose `connection` takes the order.
@@ -107,6 +110,7 @@ class Job:
         self.over = False
         self.orphaned = False
         self.refused = None
+        self.is_ours = any(word.endswith(STARTER) for word in launch["argv"])
         self._buffer = b""
         self.status, status_end = os.pipe()
         liveness_end, self._liveness = os.pipe()

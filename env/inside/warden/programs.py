@@ -98,11 +98,9 @@ class Programs:
         if server is not None:
             server.close()
 
-    def ours(self):
-        """(supervisor, program, True) of the test server, if it is running."""
-        if self._server is None or not self._server.alive:
-            return []
-        return [(self._server.job.supervisor, self._server.job.pid, True)]
+    def server_jobs(self):
+        """The test server as a list of one Job; empty if none runs."""
+        return [self._server.job] if self._server is not None and self._server.alive else []
 
     def clean_up_after(self, job):
         """Kills what a program's supervisor leaves behind if it was killed itself or cannot become a subreaper."""
@@ -116,7 +114,7 @@ class Programs:
     def kill_strays(self):
         """Kills what a killed supervisor left behind and the warden has adopted."""
         supervisors = {session.job.supervisor for session in self.sessions.values() if not session.job.over}
-        supervisors.update(supervisor for supervisor, _, _ in self.ours())
+        supervisors.update(job.supervisor for job in self.server_jobs())
         kill_descendants({self.launcher.pid, *supervisors} if self.launcher else ())
 
     def close(self):

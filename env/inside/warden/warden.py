@@ -19,7 +19,7 @@ from .jobs import ForkedJob
 from .programs import ProgramRun, Programs
 from .sessions import Session
 from .snapshots import Snapshots
-from .state import Tampering
+from .tampering import Tampering
 
 
 class Warden:
@@ -137,10 +137,9 @@ class Warden:
 
     def tampering(self, python, env):
         """What was done to the harness since `begin_episode`, as texts; `python` is whose files count."""
-        sessions = [session for session in self.sessions.values() if session.poll() is None]
-        known = [(session.job.supervisor, session.job.pid, session.ours) for session in sessions]
-        known += self.programs.ours()
-        return self.tampered.facts(self.programs.launcher.pid, known, python, self._environment(env))
+        jobs = [session.job for session in self.sessions.values() if session.poll() is None]
+        jobs += self.programs.server_jobs()
+        return self.tampered.facts(self.programs.launcher.pid, jobs, python, self._environment(env))
 
     def snapshot(self):
         """Keeps the files as they are, and returns the snapshot's name."""
@@ -162,7 +161,6 @@ class Warden:
         """Starts a program on a terminal and returns its session's name."""
         start = self._starter(argv, env, forked, terminal=True)
         session = Session(start, self.cap, self.host, self.watch)
-        session.ours = any(word.startswith("{}/".format(self.support)) for word in argv)
         self.opened += 1
         name = str(self.opened)
         self.sessions[name] = session

@@ -34,14 +34,14 @@ class Tampering:
         if self._since is not None:
             self._modules.update(name for name in changed if name.endswith(IMPORTABLE))
 
-    def facts(self, launcher, sessions, python, environment):
+    def facts(self, launcher, jobs, python, environment):
         """Short texts, at most one of a kind.
 
-        `launcher` is the process id of the launcher, `sessions` a list of (supervisor, program, whether the program
-        is one of our modules), `python` the interpreter whose files are looked at, None for none.
+        `launcher` is the process id of the launcher, `jobs` are the programs that the host knows of, `python` is the
+        interpreter whose files are looked at, None for none.
         """
         found = {
-            "processes left running": left_running(self._me, launcher, sessions),
+            "processes left running": left_running(self._me, launcher, jobs),
             "injected modules changed": sorted(self._modules),
             "startup or test runner files changed": changed(import_folders(python, environment), self._since),
         }
@@ -53,15 +53,15 @@ def _shown(items):
     return ", ".join(item[:SHOWN_CHARS] for item in items[:SHOWN]) + more
 
 
-def left_running(me, launcher, sessions):
+def left_running(me, launcher, jobs):
     """The command lines of processes that run on by themselves: what has lost its parent, and what a shell has put
     in the background. Our debugger forks on purpose; what a program under it has started counts once it is an orphan.
     """
     expected = {launcher}
     parents = {me}
-    for supervisor, program, ours in sessions:
-        expected.update((supervisor, program))
-        parents.update((supervisor,) if ours else (supervisor, program))
+    for job in jobs:
+        expected.update((job.supervisor, job.pid))
+        parents.update((job.supervisor,) if job.is_ours else (job.supervisor, job.pid))
     left = {child for parent in parents for child in system.children(parent)} - expected
     return sorted(filter(None, map(_command, left)))
 
