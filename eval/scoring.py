@@ -13,6 +13,7 @@ from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCur
 from gumshoe.eval.score.measures import (
     OUTCOMES,
     SPENT_TIME,
+    Bootstrap,
     calibration_of,
     calls_by_tool,
     compare,
@@ -198,10 +199,14 @@ def summarize(
         losses=losses,
         arms=tuple(_arm(config, own, arm, run.packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
-            *compare_all(seeking, config.baseline_name, seed=config.seed, resamples=config.resamples),
+            *compare_all(seeking, config.baseline_name, _bootstrap(config)),
             *_outcome_comparisons(config, shown, by_arm),
         ),
     )
+
+
+def _bootstrap(config: EvalConfig) -> Bootstrap:
+    return Bootstrap(config.seed, config.resamples)
 
 
 def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, Any]]]:
@@ -211,9 +216,7 @@ def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, A
     return {
         name: {
             group: {what: value.model_dump(mode="json") for what, value in of_group.items()}
-            for group, of_group in per_resolved(
-                results, SPENT_TIME, seed=config.seed, resamples=config.resamples
-            ).items()
+            for group, of_group in per_resolved(results, _bootstrap(config), SPENT_TIME).items()
         }
         for name, results in by_arm.items()
     }
@@ -233,8 +236,8 @@ def _arm(
         model=arm.model,
         episodes=len(results) if policy is not None else sum(bool(one.solver) for one in results),
         failed=packs.failed,
-        groups=measures(results, own_metrics, seed=config.seed, resamples=config.resamples),
-        per_resolved=per_resolved(results, seed=config.seed, resamples=config.resamples),
+        groups=measures(results, _bootstrap(config), own_metrics),
+        per_resolved=per_resolved(results, _bootstrap(config)),
         tools=calls_by_tool(results),
         calibration=curve,
         calibration_error=expected_error(curve),
@@ -244,7 +247,7 @@ def _arm(
 def _outcome_comparisons(config: EvalConfig, arms: Sequence[Arm], by_arm: ByArm) -> list[Comparison]:
     """What each pack adds to what the solver fixes alone, and whatever else an arm is held against."""
     found = [
-        compare(by_arm[arm.name], by_arm[other], group, metric, seed=config.seed, resamples=config.resamples)
+        compare(by_arm[arm.name], by_arm[other], group, metric, _bootstrap(config))
         for arm in arms
         for other in arm.against
         if by_arm[arm.name] and by_arm.get(other)

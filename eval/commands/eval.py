@@ -208,7 +208,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 
 def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
-    from gumshoe.eval.score.measures import compare, groups_of
+    from gumshoe.eval.score.measures import Bootstrap, compare, groups_of
     from gumshoe.eval.score.metrics import BY_NAME
 
     pairs = _pair_arms(_read(before), _read(after))
@@ -218,7 +218,7 @@ def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) 
     if unknown is not None:
         raise ConfigError(f"no metric {unknown!r}: there are {', '.join(BY_NAME)}")
     found = (
-        compare(theirs, ours, group, metric, seed=seed, resamples=2000)
+        compare(theirs, ours, group, metric, Bootstrap(seed))
         for ours, theirs in pairs
         for group in groups_of(theirs)
         for metric in metrics or BY_NAME

@@ -1,7 +1,7 @@
 """From scored episodes to figures: means with their intervals, differences between arms, costs, calibration, pass@k.
 
-First what a summary says of `Result`s; below it the intervals and tests, which are functions of plain numbers, seeded
-where they draw samples.
+First what a summary says of `Result`s; below it the intervals and tests, which take plain numbers. Those that draw
+samples are methods of `Bootstrap`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = [
     "OUTCOMES",
     "SPENT_TIME",
     "UNMEASURED",
+    "Bootstrap",
     "McNemar",
-    "bootstrap_mean",
     "calibration_of",
     "calls_by_tool",
     "compare",
@@ -28,13 +28,10 @@ __all__ = [
     "groups_of",
     "in_group",
     "mcnemar",
-    "mean_estimate",
     "measured",
     "measures",
-    "paired_difference",
     "pass_at",
     "per_resolved",
-    "ratio_estimate",
     "reliability",
     "wilson",
 ]
@@ -66,7 +63,7 @@ def in_group(results: Iterable[Result], group: str) -> list[Result]:
 
 
 def measures(
-    results: Sequence[Result], own: Mapping[str, str] | None = None, *, seed: int, resamples: int
+    results: Sequence[Result], bootstrap: Bootstrap, own: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, Measured]]:
     """Every metric in every group: its mean over the tasks where it could be measured, each task weighing the same; and
     pass@k where tasks were sampled more than once.
@@ -75,47 +72,40 @@ def measures(
 
     Args:
         results: those of one arm.
+        bootstrap: makes the intervals.
         own: metrics of the config's own, with the unit of each.
-        seed: of the bootstrap intervals.
-        resamples: of one interval.
     """
     units = {**{metric.name: metric.unit for metric in METRICS}, **(own or {})}
-    estimates = {name: mean_estimate if unit == "share" else bootstrap_mean for name, unit in units.items()}
+    estimates = {name: bootstrap.share if unit == "share" else bootstrap.mean for name, unit in units.items()}
     return {
-        group: {
-            name: estimate(list(by_task(of_group, name).values()), seed=seed, resamples=resamples)
-            for name, estimate in estimates.items()
-        }
-        | pass_at_k(of_group, seed=seed, resamples=resamples)
+        group: {name: estimate(list(by_task(of_group, name).values())) for name, estimate in estimates.items()}
+        | pass_at_k(of_group, bootstrap)
         for group in groups_of(results)
         for of_group in [in_group(results, group)]
     }
 
 
-def pass_at_k(results: Sequence[Result], *, seed: int, resamples: int) -> dict[str, Measured]:
+def pass_at_k(results: Sequence[Result], bootstrap: Bootstrap) -> dict[str, Measured]:
     """`pass@k` for each k from 2 to the fewest samples that a task has."""
     outcomes = _samples(results, "solved")
     most = min(map(len, outcomes.values()), default=0)
     return {
-        f"pass@{k}": mean_estimate(
-            [pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()],
-            seed=seed,
-            resamples=resamples,
+        f"pass@{k}": bootstrap.share(
+            [pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()]
         )
         for k in range(2, most + 1)
     }
 
 
 def per_resolved(
-    results: Sequence[Result], names: Sequence[str] = SPENT, *, seed: int, resamples: int
+    results: Sequence[Result], bootstrap: Bootstrap, names: Sequence[str] = SPENT
 ) -> dict[str, dict[str, Measured]]:
     """The cost of one resolved task by group: each of `names`, and, for each that the solver also spends, the sum of
     both as `total_...`. Only what was measured is included; what nobody spent is 0.
     """
     return {
         group: {
-            name: ratio_estimate(spent, gained, seed=seed, resamples=resamples)
-            for name, spent, gained in _spendings(in_group(results, group), names)
+            name: bootstrap.ratio(spent, gained) for name, spent, gained in _spendings(in_group(results, group), names)
         }
         for group in groups_of(results)
     }
@@ -168,7 +158,7 @@ def _samples(results: Iterable[Result], metric: str) -> dict[str, list[float]]:
 
 
 def compare(
-    arm: Sequence[Result], baseline: Sequence[Result], group: str, metric: str, *, seed: int, resamples: int
+    arm: Sequence[Result], baseline: Sequence[Result], group: str, metric: str, bootstrap: Bootstrap
 ) -> Comparison | None:
     """The paired difference on the tasks where both arms have the metric; None where there is no such task."""
     ours, theirs = (by_task(in_group(results, group), metric) for results in (arm, baseline))
@@ -183,21 +173,19 @@ def compare(
         baseline=baseline[0].arm,
         group=group,
         metric=metric,
-        difference=paired_difference(before, after, seed=seed, resamples=resamples),
+        difference=bootstrap.difference(before, after),
         better=sum(one < other for one, other in zip(before, after, strict=True)),
         worse=sum(one > other for one, other in zip(before, after, strict=True)),
         mcnemar_p=test.p_value if test is not None else None,
     )
 
 
-def compare_all(
-    results: Mapping[str, Sequence[Result]], baseline: str, *, seed: int, resamples: int
-) -> tuple[Comparison, ...]:
+def compare_all(results: Mapping[str, Sequence[Result]], baseline: str, bootstrap: Bootstrap) -> tuple[Comparison, ...]:
     """Every other arm against the baseline, in every group, on the compared metrics."""
     if not results.get(baseline):
         return ()
     found = (
-        compare(of_arm, results[baseline], group, metric, seed=seed, resamples=resamples)
+        compare(of_arm, results[baseline], group, metric, bootstrap)
         for name, of_arm in results.items()
         if name != baseline and of_arm
         for group in groups_of(of_arm)
@@ -207,19 +195,75 @@ def compare_all(
 
 
 @dataclass(frozen=True)
+class Bootstrap:
+    """Means, differences and ratios with intervals from resamples; equal values give equal intervals.
+
+    Args:
+        seed: of the random draws.
+        resamples: how many, for one interval.
+    """
+
+    seed: int
+    resamples: int = 2000
+
+    def share(self, values: Sequence[float]) -> Measured:
+        """The mean of `values` from 0 to 1: with Wilson's interval where all are 0 or 1, else a bootstrap interval."""
+        if values and all(value in (0, 1) for value in values):
+            return wilson(sum(1 for value in values if value), len(values))
+        return self.mean(values)
+
+    def mean(self, values: Sequence[float]) -> Measured:
+        """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
+        if not values:
+            return Measured(value=None, low=None, high=None, count=0)
+        import numpy as np
+
+        ordered = np.sort(np.asarray(values, dtype=float))
+        generator = np.random.default_rng(self.seed)
+        draws = generator.integers(0, len(ordered), size=(self.resamples, len(ordered)))
+        means = ordered[draws].mean(axis=1)
+        tail = (1 - LEVEL) / 2
+        low, high = np.quantile(means, [tail, 1 - tail])
+        mean = fmean(ordered.tolist())
+        # Equal values: summing in another order must not put the mean outside its interval by a rounding error.
+        return Measured(value=mean, low=min(float(low), mean), high=max(float(high), mean), count=len(ordered))
+
+    def difference(self, first: Sequence[float], second: Sequence[float]) -> Measured:
+        """The mean of `second - first` over pairs, with a bootstrap interval over the pairs."""
+        return self.mean([after - before for before, after in zip(first, second, strict=True)])
+
+    def ratio(self, spent: Sequence[float], gained: Sequence[float]) -> Measured:
+        """The cost per unit gained: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the
+        pairs. The pairs' order makes no difference.
+
+        None where nothing was gained. The upper end is None where so many resamples gain nothing that it has no bound.
+        """
+        pairs = sorted(zip(spent, gained, strict=True))
+        total = math.fsum(one for _, one in pairs)
+        if not total:
+            return Measured(value=None, low=None, high=None, count=len(pairs))
+        import numpy as np
+
+        cost, gain = (np.asarray(side, dtype=float) for side in zip(*pairs, strict=True))
+        draws = np.random.default_rng(self.seed).integers(0, len(pairs), size=(self.resamples, len(pairs)))
+        costs, gains = cost[draws].sum(axis=1), gain[draws].sum(axis=1)
+        ratios = np.sort(np.divide(costs, gains, out=np.full(self.resamples, np.inf), where=gains > 0))
+        tail = (1 - LEVEL) / 2
+        # No interpolation: between a number and infinity there is nothing.
+        low = float(ratios[math.floor(tail * (self.resamples - 1))])
+        high = float(ratios[math.ceil((1 - tail) * (self.resamples - 1))])
+        ratio = math.fsum(one for one, _ in pairs) / total
+        bounded = None if math.isinf(high) else max(high, ratio)
+        return Measured(value=ratio, low=min(low, ratio), high=bounded, count=len(pairs))
+
+
+@dataclass(frozen=True)
 class McNemar:
     """The exact test on paired yes/no outcomes: how often only the first or the second was yes, and the p value."""
 
     only_first: int
     only_second: int
     p_value: float
-
-
-def mean_estimate(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
-    """The mean of `values`: with Wilson's interval where all are 0 or 1 (a share), else with a bootstrap interval."""
-    if values and all(value in (0, 1) for value in values):
-        return wilson(sum(1 for value in values if value), len(values))
-    return bootstrap_mean(values, seed=seed, resamples=resamples)
 
 
 def wilson(successes: int, count: int) -> Measured:
@@ -237,29 +281,6 @@ def wilson(successes: int, count: int) -> Measured:
     low = 0.0 if successes == 0 else center - half
     high = 1.0 if successes == count else center + half
     return Measured(value=share, low=low, high=high, count=count)
-
-
-def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
-    """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
-    if not values:
-        return Measured(value=None, low=None, high=None, count=0)
-    import numpy as np
-
-    ordered = np.sort(np.asarray(values, dtype=float))
-    generator = np.random.default_rng(seed)
-    draws = generator.integers(0, len(ordered), size=(resamples, len(ordered)))
-    means = ordered[draws].mean(axis=1)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    mean = fmean(ordered.tolist())
-    # Equal values: summing in another order must not put the mean outside its interval by a rounding error.
-    return Measured(value=mean, low=min(float(low), mean), high=max(float(high), mean), count=len(ordered))
-
-
-def paired_difference(first: Sequence[float], second: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
-    """The mean of `second - first` over pairs, with a bootstrap interval over the pairs."""
-    differences = [after - before for before, after in zip(first, second, strict=True)]
-    return bootstrap_mean(differences, seed=seed, resamples=resamples)
 
 
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
@@ -281,31 +302,6 @@ def pass_at(count: int, successes: int, k: int) -> float:
     if not (0 <= successes <= count and 1 <= k <= count):
         raise ValueError(f"pass@{k} of {successes} successes in {count} samples")
     return 1 - math.comb(count - successes, k) / math.comb(count, k)
-
-
-def ratio_estimate(spent: Sequence[float], gained: Sequence[float], *, seed: int, resamples: int = 2000) -> Measured:
-    """The cost per unit gained: the sum of `spent` over the sum of `gained`, with a bootstrap interval over the pairs.
-    The pairs' order makes no difference.
-
-    None where nothing was gained. The upper end is None where so many resamples gain nothing that it has no bound.
-    """
-    pairs = sorted(zip(spent, gained, strict=True))
-    total = math.fsum(one for _, one in pairs)
-    if not total:
-        return Measured(value=None, low=None, high=None, count=len(pairs))
-    import numpy as np
-
-    cost, gain = (np.asarray(side, dtype=float) for side in zip(*pairs, strict=True))
-    draws = np.random.default_rng(seed).integers(0, len(pairs), size=(resamples, len(pairs)))
-    costs, gains = cost[draws].sum(axis=1), gain[draws].sum(axis=1)
-    ratios = np.sort(np.divide(costs, gains, out=np.full(resamples, np.inf), where=gains > 0))
-    tail = (1 - LEVEL) / 2
-    # No interpolation: between a number and infinity there is nothing.
-    low = float(ratios[math.floor(tail * (resamples - 1))])
-    high = float(ratios[math.ceil((1 - tail) * (resamples - 1))])
-    ratio = math.fsum(one for one, _ in pairs) / total
-    bounded = None if math.isinf(high) else max(high, ratio)
-    return Measured(value=ratio, low=min(low, ratio), high=bounded, count=len(pairs))
 
 
 def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[CalibrationBin, ...]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
 from gumshoe.eval.score.measures import (
-    bootstrap_mean,
+    Bootstrap,
     calibration_of,
     calls_by_tool,
     compare,
@@ -23,12 +23,9 @@ from gumshoe.eval.score.measures import (
     expected_error,
     groups_of,
     mcnemar,
-    mean_estimate,
     measures,
-    paired_difference,
     pass_at,
     per_resolved,
-    ratio_estimate,
     reliability,
     wilson,
 )
@@ -106,7 +103,7 @@ def test_a_metric_that_fails_is_named() -> None:
 def test_means_by_hand() -> None:
     """Two samples of one task weigh as one task; what was not measured does not count."""
     rows = [result("a", "t1", 1.0), result("a", "t1", 0.0, sample=1), result("a", "t2", None), result("a", "t3", 0.1)]
-    measured = measures(rows, seed=0, resamples=200)
+    measured = measures(rows, Bootstrap(0, 200))
     line = measured[ALL]["line_recall"]
     assert (line.value, line.count) == (pytest.approx(0.3), 2)
     assert measured[ALL]["grounding"].value is None
@@ -115,14 +112,14 @@ def test_means_by_hand() -> None:
 
 @given(rows=RESULTS)
 def test_measures_stay_within_bounds_and_do_not_mind_the_order(rows: list[Result]) -> None:
-    measured = measures(rows, seed=0, resamples=100)
+    measured = measures(rows, Bootstrap(0, 100))
     assert list(measured) == groups_of(rows)
     for group in measured.values():
         one = group["line_recall"]
         if one.value is not None and one.low is not None and one.high is not None:
             assert 0 <= one.low <= one.value <= one.high <= 1
     shuffled = random.Random(1).sample(rows, len(rows))
-    again = measures(shuffled, seed=0, resamples=100)
+    again = measures(shuffled, Bootstrap(0, 100))
     for group, metrics in measured.items():
         assert again[group]["line_recall"].count == metrics["line_recall"].count
         assert again[group]["line_recall"].value == pytest.approx(metrics["line_recall"].value)
@@ -133,25 +130,25 @@ def test_a_comparison_by_hand() -> None:
     before = [result("base", f"t{number}", value) for number, value in enumerate([0.0, 0.0, 1.0, 0.0, 1.0])]
     after = [result("arm", f"t{number}", value) for number, value in enumerate([1.0, 1.0, 1.0, 0.0])]
     after.append(result("arm", "t9", 1.0))
-    found = compare(after, before, ALL, "line_recall", seed=0, resamples=500)
+    found = compare(after, before, ALL, "line_recall", Bootstrap(0, 500))
     assert found is not None
     assert (found.difference.value, found.difference.count) == (0.5, 4)
     assert (found.better, found.worse, found.mcnemar_p) == (2, 0, 0.5)
 
 
 def test_comparisons_of_shares_have_no_mcnemar_test_and_none_without_shared_tasks() -> None:
-    found = compare([result("a", "t", 0.5)], [result("b", "t", 0.25)], ALL, "line_recall", seed=0, resamples=100)
+    found = compare([result("a", "t", 0.5)], [result("b", "t", 0.25)], ALL, "line_recall", Bootstrap(0, 100))
     assert found is not None
     assert (found.mcnemar_p, found.difference.value) == (None, 0.25)
-    assert compare([result("a", "t", 0.5)], [result("b", "u", 0.2)], ALL, "line_recall", seed=0, resamples=100) is None
+    assert compare([result("a", "t", 0.5)], [result("b", "u", 0.2)], ALL, "line_recall", Bootstrap(0, 100)) is None
 
 
 def test_every_arm_is_compared_with_the_baseline() -> None:
     by_arm = {"b": [result("b", "t", 0.0)], "a": [result("a", "t", 1.0)], "empty": []}
-    found = compare_all(by_arm, "b", seed=0, resamples=100)
+    found = compare_all(by_arm, "b", Bootstrap(0, 100))
     assert {(one.arm, one.baseline, one.group) for one in found} == {("a", "b", ALL), ("a", "b", "heldout_bugs")}
-    assert compare_all(by_arm, "empty", seed=0, resamples=100) == ()
-    assert compare_all({}, "none", seed=0, resamples=100) == ()
+    assert compare_all(by_arm, "empty", Bootstrap(0, 100)) == ()
+    assert compare_all({}, "none", Bootstrap(0, 100)) == ()
 
 
 def test_a_reliability_curve_by_hand() -> None:
@@ -177,7 +174,7 @@ def test_a_ratio_agrees_with_scipy() -> None:
 
     rng = np.random.default_rng(1)
     spent, gained = rng.uniform(50, 150, 60), (rng.random(60) < 0.7).astype(float)
-    ours = ratio_estimate(spent.tolist(), gained.tolist(), seed=0, resamples=20000)
+    ours = Bootstrap(0, 20000).ratio(spent.tolist(), gained.tolist())
 
     def ratio(one: Any, other: Any, axis: int = -1) -> Any:
         return one.sum(axis=axis) / other.sum(axis=axis)
@@ -190,12 +187,12 @@ def test_a_ratio_agrees_with_scipy() -> None:
 
 def test_a_ratio_without_bound_says_so() -> None:
     """One success in three: a third of the resamples has none."""
-    ours = ratio_estimate([1.0, 2.0, 3.0], [0.0, 0.0, 1.0], seed=0)
+    ours = Bootstrap(0).ratio([1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
     assert (ours.value, ours.high) == (6.0, None)
 
 
 def value_of(results: Sequence[Result], name: str) -> float | None:
-    return per_resolved(results, seed=0, resamples=100)["all"][name].value
+    return per_resolved(results, Bootstrap(0, 100))["all"][name].value
 
 
 def test_what_a_repaired_bug_has_cost_counts_the_failures_too() -> None:
@@ -206,13 +203,13 @@ def test_what_a_repaired_bug_has_cost_counts_the_failures_too() -> None:
     ]
     assert (value_of(results, "tokens"), value_of(results, "solver_tokens")) == (400.0, 10.0)
     assert value_of(results, "total_tokens") == 410.0
-    assert "cost" not in per_resolved(results, seed=0, resamples=100)["all"]
+    assert "cost" not in per_resolved(results, Bootstrap(0, 100))["all"]
 
 
 def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
     results = [result("a", "1", sample=sample, solved=float(sample == 0)) for sample in range(3)]
     results += [result("a", "2", sample=sample, solved=0.0) for sample in range(2)]
-    found = measures(results, seed=0, resamples=100)["all"]
+    found = measures(results, Bootstrap(0, 100))["all"]
     assert found["solved"].value == pytest.approx((1 / 3 + 0) / 2)
     assert found["pass@2"].value == pytest.approx((pass_at(3, 1, 2) + 0) / 2)
     assert "pass@3" not in found
@@ -244,8 +241,8 @@ def test_wilson_agrees_with_statsmodels_and_is_symmetric(count: int, data: st.Da
 def test_nothing_measured_is_none_and_not_zero() -> None:
     unknown = Measured(value=None, low=None, high=None, count=0)
     assert wilson(0, 0) == unknown
-    assert bootstrap_mean([], seed=0) == unknown
-    assert mean_estimate([], seed=0) == unknown
+    assert Bootstrap(0).mean([]) == unknown
+    assert Bootstrap(0).share([]) == unknown
 
 
 @pytest.mark.parametrize(("successes", "count"), [(-1, 3), (4, 3)])
@@ -259,7 +256,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
     from scipy import stats
 
     values = [0.0, 0.1, 0.5, 0.5, 0.9, 1.0, 0.3, 0.7, 0.2, 0.65]
-    ours = bootstrap_mean(values, seed=1, resamples=20000)
+    ours = Bootstrap(1, 20000).mean(values)
     theirs = stats.bootstrap((np.array(values),), np.mean, n_resamples=20000, method="percentile", rng=2)
     interval = theirs.confidence_interval
     assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=0.01)
@@ -267,29 +264,27 @@ def test_bootstrap_agrees_with_scipy() -> None:
 
 @given(values=VALUES, seed=st.integers(0, 5))
 def test_bootstrap_holds_the_mean_and_does_not_mind_the_order(values: list[float], seed: int) -> None:
-    ours = bootstrap_mean(values, seed=seed, resamples=200)
+    ours = Bootstrap(seed, 200).mean(values)
     assert ours.low is not None
     assert ours.high is not None
     assert ours.value is not None
     assert min(values) - 1e-9 <= ours.low <= ours.value <= ours.high <= max(values) + 1e-9
     shuffled = random.Random(seed).sample(values, len(values))
-    assert bootstrap_mean(shuffled, seed=seed, resamples=200) == ours
+    assert Bootstrap(seed, 200).mean(shuffled) == ours
 
 
 def test_yes_or_no_gets_wilson_and_shares_get_the_bootstrap() -> None:
-    assert mean_estimate([1.0, 0.0], seed=0) == wilson(1, 2)
-    assert mean_estimate([1.0, 0.5], seed=0) == bootstrap_mean([1.0, 0.5], seed=0)
+    assert Bootstrap(0).share([1.0, 0.0]) == wilson(1, 2)
+    assert Bootstrap(0).share([1.0, 0.5]) == Bootstrap(0).mean([1.0, 0.5])
 
 
 @given(pairs=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))
 def test_a_paired_difference_turns_its_sign_with_the_arms(pairs: list[tuple[float, float]]) -> None:
     first, second = [one for one, _ in pairs], [other for _, other in pairs]
-    there = paired_difference(first, second, seed=0, resamples=200)
-    back = paired_difference(second, first, seed=0, resamples=200)
+    there = Bootstrap(0, 200).difference(first, second)
+    back = Bootstrap(0, 200).difference(second, first)
     assert there.value == pytest.approx(-(back.value or 0.0))
-    assert paired_difference(first, first, seed=0, resamples=200) == Measured(
-        value=0.0, low=0.0, high=0.0, count=len(pairs)
-    )
+    assert Bootstrap(0, 200).difference(first, first) == Measured(value=0.0, low=0.0, high=0.0, count=len(pairs))
 
 
 @given(pairs=PAIRS)

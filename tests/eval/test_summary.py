@@ -17,7 +17,7 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.evaluate import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.score.measures import measures
+from gumshoe.eval.score.measures import Bootstrap, measures
 from gumshoe.eval.score.metrics import adherence
 from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.tables import print_table
@@ -156,7 +156,7 @@ def two_arms() -> Summary:
                 title=f"arm {name}",
                 policy=PolicyInfo(kind="made"),
                 episodes=2,
-                groups=measures(of_arm, seed=0, resamples=100),
+                groups=measures(of_arm, Bootstrap(0, 100)),
             )
             for name, of_arm in scored.items()
         ),

@@ -8,7 +8,7 @@ from pathlib import Path
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.score.measures import compare, compare_all, measures, per_resolved
+from gumshoe.eval.score.measures import Bootstrap, compare, compare_all, measures, per_resolved
 from gumshoe.records import PolicyInfo, Trajectory
 from support.eval.view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, make_trajectory, write_run
 
@@ -19,7 +19,7 @@ CURVE = (
 
 
 def _uplift(by_arm: Mapping[str, Sequence[Result]], alone: Sequence[Result]) -> list[Comparison]:
-    found = [compare(of_arm, alone, "all", "solved", seed=0, resamples=100) for of_arm in by_arm.values()]
+    found = [compare(of_arm, alone, "all", "solved", Bootstrap(0, 100)) for of_arm in by_arm.values()]
     return [one for one in found if one is not None]
 
 
@@ -54,8 +54,8 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
                 policy=PolicyInfo(kind=name),
                 episodes=len(results),
                 seeks=name != "no_pack",
-                groups=measures(results, seed=0, resamples=100),
-                per_resolved=per_resolved(results, seed=0, resamples=100),
+                groups=measures(results, Bootstrap(0, 100)),
+                per_resolved=per_resolved(results, Bootstrap(0, 100)),
                 tools={"view": 1.5, "pdb": 0.5} if name == "seeker" else {},
                 calibration=CURVE if name == "seeker" else (),
                 calibration_error=0.15 if name == "seeker" else None,
@@ -66,7 +66,7 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
                 ("no_pack", "solver alone", alone),
             )
         ),
-        comparisons=(*compare_all(by_arm, "idle", seed=0, resamples=100), *_uplift(by_arm, alone)),
+        comparisons=(*compare_all(by_arm, "idle", Bootstrap(0, 100)), *_uplift(by_arm, alone)),
         baseline="no_pack",
         flaky=(FlakyTask(task_id="shop/luck", passed=2, runs=3),),
         losses=(LossCurve(label="training", points=((1, 3.0), (2, 1.5), (3, 1.0))),),
