@@ -1,6 +1,6 @@
 """How fast bugs are made and verified, on this machine, in one run: `make bench-synth`.
 
-Candidates are judged by `gumshoe synth`'s verifier, with each number of workers; as many of them as requested are also
+Candidates are judged as in `gumshoe synth`, with each number of workers; as many of them as requested are also
 judged the plain way, which runs the whole suite for each candidate in a fresh container. Prints candidates and verified
 bugs per minute, and the goal with what was reached; with `--strict`, a missed goal gives exit code 1.
 
@@ -27,8 +27,8 @@ from rich.table import Table
 from gumshoe.env import SandboxConfig, Workspace, open_sandbox
 from gumshoe.env.bugs.candidates import Candidate, project_candidates
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.tasks import Project, find_projects, sources_of
-from gumshoe.env.bugs.verify import VerifierPool
+from gumshoe.env.bugs.judging import JudgePool
+from gumshoe.env.bugs.projects import Project, find_projects, sources_of
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Limits, Task, WorkspaceSpec
 
@@ -110,7 +110,7 @@ def spread(candidates: list[Candidate], count: int) -> list[Candidate]:
 def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) -> list[Figure]:
     """Both ways with that many workers, alternating every few projects, so that machine load affects both alike."""
     plain, forked = Figure("plain", workers), Figure("forked", workers)
-    with VerifierPool(config) as pool:
+    with JudgePool(config) as pool:
         for first in range(0, len(work), TURN):
             items = [(project, one) for project, some in few[first : first + TURN] for one in some]
             plain = _timed(plain, workers, lambda item: judge_plain(*item, config), items, len(items))
@@ -120,9 +120,9 @@ def measure(work: list[Job], few: list[Job], config: SynthConfig, workers: int) 
     return [plain, forked]
 
 
-def judge_forked(project: Project, candidates: list[Candidate], pool: VerifierPool) -> int:
-    """How many are bugs according to the verifier of `gumshoe synth`, including its sandbox and first test runs."""
-    verified = sum(verdict.status == "killed" for verdict in pool.verify(project, candidates))
+def judge_forked(project: Project, candidates: list[Candidate], pool: JudgePool) -> int:
+    """How many are bugs according to `gumshoe synth`, including its sandbox and first test runs."""
+    verified = sum(verdict.status == "killed" for verdict in pool.judge(project, candidates))
     pool.release(project.name)
     return verified
 

@@ -1,10 +1,10 @@
-"""All the bugs that could be put into a file, in an order drawn from a seed, and what may become of them."""
+"""All the bugs that could be put into the files of a project, in an order drawn from a seed."""
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
@@ -17,9 +17,7 @@ from gumshoe.env.diff import split_lines
 
 __all__ = [
     "Candidate",
-    "CandidateVerdict",
     "CodePosition",
-    "FailedTest",
     "candidates",
     "changed_lines",
     "project_candidates",
@@ -59,24 +57,6 @@ class Candidate:
     def digest(self) -> str:
         """Eight hex digits that tell the candidates of a project apart."""
         return hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()[:8]
-
-
-@dataclass(frozen=True)
-class FailedTest:
-    """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
-
-    type: str
-    message: str
-    frames: tuple[tuple[str, int, str], ...]
-
-
-@dataclass(frozen=True)
-class CandidateVerdict:
-    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
-
-    status: str
-    passing: tuple[str, ...] = ()
-    failures: Mapping[str, FailedTest] | None = None
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def run_synth(arguments: argparse.Namespace) -> int:
     if not config.out:
         raise ConfigError("no folder for the task set: give --out DIR")
     from gumshoe.env.bugs.make import make_bugs, write_result
-    from gumshoe.env.bugs.tasks import find_projects
+    from gumshoe.env.bugs.projects import find_projects
 
     check_folder(Path(config.out))
     with progress_line(len(find_projects(config.projects))) as report:

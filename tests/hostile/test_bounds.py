@@ -18,7 +18,7 @@ from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.bugs.packages.sources import copy_tree
-from gumshoe.env.bugs.tasks import copy_into_taskset, find_projects, sources_of
+from gumshoe.env.bugs.projects import copy_into_taskset, find_projects, sources_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import TaskError

@@ -13,9 +13,9 @@ import pytest
 from gumshoe.collect.run.control import Control
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
 from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.judging import ProjectJudge
 from gumshoe.env.bugs.packages.baseline import find_baseline
-from gumshoe.env.bugs.tasks import Suite
-from gumshoe.env.bugs.verify import ProjectVerifier
+from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.casebook import is_built_in
@@ -60,7 +60,7 @@ def _flaky(task: Task, oracle: Oracle, folder: Path) -> None:
 
 
 def _synth(task: Task, oracle: Oracle, folder: Path) -> None:
-    ProjectVerifier("small", Path(str(task.workspace.path)), LOCAL).close()
+    ProjectJudge(Project("small", Path(str(task.workspace.path)), ""), LOCAL).close()
 
 
 def _harvest(task: Task, oracle: Oracle, folder: Path) -> None:

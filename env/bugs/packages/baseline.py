@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig
 from gumshoe.env.bugs.packages.requirements import reason_of
-from gumshoe.env.bugs.tasks import Suite
+from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox

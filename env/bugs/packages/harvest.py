@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
-from gumshoe.env.bugs.make import heldout_names
 from gumshoe.env.bugs.packages.lock import Lock, install_lock
 from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_progress, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
+from gumshoe.env.bugs.splits import heldout_packages
 from gumshoe.env.bugs.tasks import write_rows
 from gumshoe.env.environments import is_installed
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
@@ -132,43 +131,3 @@ def _fingerprint(folder: Path) -> str:
     """The sources of a package's set in one text, to be compared with those of others."""
     files = sorted((folder / "projects").rglob("*.py"))
     return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
-
-
-SAME = 0.3
-"""Packages are near-duplicates from this share on: of the smaller one's lines, those that the other has too."""
-LINE_CHARS = 20
-
-
-def heldout_packages(sources: Mapping[str, str], share: float, seed: int) -> set[str]:
-    """The packages that training never sees: whole families of near-duplicates, drawn from a seed.
-
-    Args:
-        sources: package to the text of its sources.
-    """
-    groups = families(sources)
-    chosen = heldout_names([group[0] for group in groups], share, seed)
-    return {name for group in groups if group[0] in chosen for name in group}
-
-
-def families(sources: Mapping[str, str]) -> list[list[str]]:
-    """The packages in groups of near-duplicates, all sorted."""
-    lines = {name: _lines(text) for name, text in sources.items()}
-    groups: list[list[str]] = []
-    for name in sorted(sources):
-        near = [group for group in groups if any(_alike(lines[name], lines[other]) for other in group)]
-        merged = sorted([name, *(other for group in near for other in group)])
-        groups = [*(group for group in groups if group not in near), merged]
-    return sorted(groups)
-
-
-def _lines(text: str) -> frozenset[str]:
-    """The lines that say something of their own: long enough, without white space."""
-    stripped = (re.sub(r"\s+", "", line) for line in text.splitlines())
-    return frozenset(
-        line for line in stripped if len(line) >= LINE_CHARS and not line.startswith(("#", "import", "from"))
-    )
-
-
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    smaller = min(len(one), len(other))
-    return smaller > 0 and len(one & other) >= SAME * smaller

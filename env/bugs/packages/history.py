@@ -18,13 +18,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
-from gumshoe.env.bugs.candidates import FailedTest
 from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.judging import FailedTest
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
 from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
 from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
-from gumshoe.env.bugs.tasks import Project, Suite, copy_into_taskset, difficulty, problem_statement
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
+from gumshoe.env.bugs.tasks import difficulty, problem_statement
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 

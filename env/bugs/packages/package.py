@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.judging import UnfitTests
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.packages.bugs import harvest_bugs
@@ -22,8 +23,7 @@ from gumshoe.env.bugs.packages.check import check_package, rate_package
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, get_environment
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
-from gumshoe.env.bugs.tasks import Suite
-from gumshoe.env.bugs.verify import UnfitTests
+from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset

@@ -23,7 +23,7 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.lock import interpreters
-from gumshoe.env.bugs.tasks import left_out_of_project
+from gumshoe.env.bugs.projects import left_out_of_project
 from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError

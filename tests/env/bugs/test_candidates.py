@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.bugs.candidates import FailedTest, candidates, project_candidates
-from gumshoe.env.bugs.make import assign_splits, heldout_names
-from gumshoe.env.bugs.packages.harvest import families, heldout_packages
+from gumshoe.env.bugs.candidates import candidates, project_candidates
+from gumshoe.env.bugs.judging import FailedTest
+from gumshoe.env.bugs.splits import assign_splits, families, heldout_names, heldout_packages
 from gumshoe.env.bugs.tasks import difficulty, problem_statement
 
 FUNCTIONS = st.dictionaries(st.text("abc123", min_size=1), st.sampled_from(["f", "g", "h", "k"]), max_size=30)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict, FailedTest
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictJournal
 from gumshoe.env.bugs.make import make_bugs
-from gumshoe.env.bugs.verify import VerdictJournal
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import DatasetError
 from support.sandboxes.sandbox_backends import CHEAPEST

@@ -8,7 +8,7 @@ import pytest
 
 from gumshoe.env.bugs.config import BaselineConfig
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
-from gumshoe.env.bugs.tasks import Suite
+from gumshoe.env.bugs.projects import Suite
 from gumshoe.errors import TaskError
 from support.sandboxes.sandbox_backends import CHEAPEST
 

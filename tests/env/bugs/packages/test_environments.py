@@ -6,6 +6,7 @@ in place, so that a `.pth` file names a folder of the workspace.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import json
@@ -20,11 +21,11 @@ import pytest
 from gumshoe.env import SandboxConfig
 from gumshoe.env.bugs.candidates import candidates
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.judging import ProjectJudge
 from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.packages.lock import Lock
-from gumshoe.env.bugs.tasks import Suite
-from gumshoe.env.bugs.verify import ProjectVerifier
+from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -149,12 +150,9 @@ def test_a_pinned_pytest_that_is_too_old_for_the_python_is_replaced(old: Package
 
 @pytest.mark.parametrize("package", ["old"], indirect=True)
 def test_bugs_are_judged_by_an_older_pytest(package: Package) -> None:
-    suite = Suite(package.lock.name)
-    verifier = ProjectVerifier("shop", package.root / "project", BUBBLEWRAP, suite=suite)
-    try:
-        verdicts = verifier.verify(list(candidates(CODE, 0, path=package.code)))
-    finally:
-        verifier.close()
+    project = Project("shop", package.root / "project", "", Suite(package.lock.name))
+    with contextlib.closing(ProjectJudge(project, BUBBLEWRAP)) as judge:
+        verdicts = judge.judge(list(candidates(CODE, 0, path=package.code)))
     statuses = {verdict.status for verdict in verdicts}
     assert "killed" in statuses
     assert statuses <= {"killed", "survived"}

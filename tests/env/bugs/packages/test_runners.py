@@ -11,7 +11,7 @@ from gumshoe.env.bugs.make import make_bugs
 from gumshoe.env.bugs.packages.baseline import find_baseline
 from gumshoe.env.bugs.packages.bugs import commands, dotted, is_method, shortest, unittest_suite
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS
-from gumshoe.env.bugs.tasks import Project, Suite
+from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError

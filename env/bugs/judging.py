@@ -1,4 +1,4 @@
-"""Runs candidates against the tests of their project: one sandbox, the sandboxes of all projects, and their verdicts.
+"""Judges candidates by the tests of their project: in one sandbox, in those of all projects, and from memory.
 
 Verdicts may outlive the process: what was judged before an interruption is not judged again.
 """
@@ -9,7 +9,8 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -17,9 +18,9 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
-from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict, FailedTest
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.tasks import Project, Suite
+from gumshoe.env.bugs.projects import Project
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -29,15 +30,36 @@ from gumshoe.storage import parse_json
 from gumshoe.tools.runs.programs import our_program
 
 __all__ = [
-    "ProjectVerifier",
+    "JudgePool",
+    "ProjectJudge",
     "UnfitTests",
     "VerdictJournal",
-    "VerifierPool",
 ]
 
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class FailedTest:
+    """Why one test failed. `frames` are (path, line, function) within the project, innermost last."""
+
+    type: str
+    message: str
+    frames: tuple[tuple[str, int, str], ...]
+
+
+@dataclass(frozen=True)
+class CandidateVerdict:
+    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
+
+    status: str
+    passing: tuple[str, ...] = ()
+    failures: Mapping[str, FailedTest] | None = None
+
+
+_VERDICTS = TypeAdapter(CandidateVerdict)
 
 
 class UnfitTests(TaskError):
@@ -49,33 +71,28 @@ class UnfitTests(TaskError):
         self.why = why
 
 
-_VERDICTS = TypeAdapter(CandidateVerdict)
-
-
-class ProjectVerifier:
+class ProjectJudge:
     """A sandbox that holds one clean project and tries variants of it. Not for several threads at a time.
 
     Args:
-        name: what the project is called in messages.
-        project: its folder.
-        timeout_s: wall-clock seconds that one run of the suite may take; the traced one may take TRACE_FACTOR times
+        timeout_s: wall-clock seconds that one run of the tests may take; the traced one may take TRACE_FACTOR times
             that.
-        suite: how its tests are run.
+
+    Attributes:
+        passing: the tests that pass in the clean project; empty before anything is judged.
 
     Raises:
         TaskError: the project is not a folder.
         SandboxError: the sandbox does not start.
     """
 
-    def __init__(
-        self, name: str, project: Path, config: SandboxConfig, *, timeout_s: float = 10.0, suite: Suite | None = None
-    ) -> None:
-        self.name = name
+    def __init__(self, project: Project, config: SandboxConfig, *, timeout_s: float = 10.0) -> None:
+        self._name = project.name
+        self._suite = project.suite
         self._timeout_s = timeout_s
         self._memory_mb = config.memory_mb
-        self._passing: tuple[str, ...] = ()
-        self._suite = suite or Suite()
-        clean = self._suite.task(f"synth/{name}", str(project))
+        self.passing: tuple[str, ...] = ()
+        clean = self._suite.task(f"synth/{project.name}", str(project.path))
         self._sandbox = open_sandbox(clean, config, trusted=True)
         self._folder = f"{self._sandbox.support}/synth"
         try:
@@ -84,14 +101,7 @@ class ProjectVerifier:
             self.close()
             raise
 
-    @property
-    def passing(self) -> tuple[str, ...]:
-        """The tests that pass in the clean project. Raises TaskError and SandboxError as `verify` does."""
-        if not self._passing:
-            self.verify([])
-        return self._passing
-
-    def verify(self, candidates: Sequence[Candidate]) -> list[CandidateVerdict]:
+    def judge(self, candidates: Sequence[Candidate]) -> list[CandidateVerdict]:
         """The verdicts on candidates for bugs of this project, in their order.
 
         Raises:
@@ -100,9 +110,9 @@ class ProjectVerifier:
         """
         rows = [_row(candidate) for candidate in candidates]
         clean, *answers = self._request(rows)
-        self._passing = self._passing or self._accepted(clean)
+        self.passing = self.passing or self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
-            raise SandboxError(f"project {self.name}: the verifier died before it had judged all candidates")
+            raise SandboxError(f"project {self._name}: the judge died before it had judged all candidates")
         return [self._verdict(answer) for answer in answers]
 
     def close(self) -> None:
@@ -112,18 +122,18 @@ class ProjectVerifier:
     def _accepted(self, seen: Mapping[str, Any]) -> tuple[str, ...]:
         """The passing tests of a project that is fit to have bugs. Raises TaskError for one that is not."""
         if "status" in seen:
-            raise TaskError(f"project {self.name}: {self._ending(seen['status'])}")
+            raise TaskError(f"project {self._name}: {self._ending(seen['status'])}")
         if seen["collection_errors"]:
-            raise TaskError(f"project {self.name}: {seen['collection_errors'][0]} cannot be collected by pytest")
+            raise TaskError(f"project {self._name}: {seen['collection_errors'][0]} cannot be collected by pytest")
         failing = [test for test, outcome in seen["outcomes"].items() if outcome in FAILING]
         if failing:
-            reason = f"project {self.name}: {failing[0]} fails without any bug: fix the project first"
+            reason = f"project {self._name}: {failing[0]} fails without any bug: fix the project first"
             raise UnfitTests(reason, (*failing, *seen["unstable"]))
         passing = tuple(test for test, outcome in seen["outcomes"].items() if outcome in PASSING)
         if not passing:
-            raise TaskError(f"project {self.name} has no passing tests: add tests/test_*.py")
+            raise TaskError(f"project {self._name} has no passing tests: add tests/test_*.py")
         if seen["unstable"]:
-            reason = f"project {self.name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
+            reason = f"project {self._name}: two runs of {seen['unstable'][0]} differ: make it deterministic"
             raise UnfitTests(reason, tuple(seen["unstable"]))
         if self._suite.repeatable:
             timed = [test for test, paths in seen["clocks"].items() if any(map(holds_tests, paths))]
@@ -133,7 +143,7 @@ class ProjectVerifier:
 
     def _refuse(self, tests: Sequence[str], why: str) -> None:
         if tests:
-            raise UnfitTests(f"project {self.name}: {tests[0]} {why}", tuple(tests), why)
+            raise UnfitTests(f"project {self._name}: {tests[0]} {why}", tuple(tests), why)
 
     def _ending(self, status: str) -> str:
         """Why the first run of the tests has no result."""
@@ -148,12 +158,12 @@ class ProjectVerifier:
         if answer["status"] != "killed":
             return CandidateVerdict(answer["status"])
         outcomes: Mapping[str, str] = answer["outcomes"]
-        if any(test not in outcomes for test in self._passing):
+        if any(test not in outcomes for test in self.passing):
             return CandidateVerdict("collection")
-        failing = [test for test in self._passing if outcomes[test] in FAILING]
-        if len(failing) == len(self._passing):
+        failing = [test for test in self.passing if outcomes[test] in FAILING]
+        if len(failing) == len(self.passing):
             return CandidateVerdict("all_fail")
-        passing = self._suite.named(test for test in self._passing if outcomes[test] in PASSING)
+        passing = self._suite.named(test for test in self.passing if outcomes[test] in PASSING)
         failures = {name: test for test in failing for name in self._suite.named([test])}
         if not failures:
             return CandidateVerdict("survived")
@@ -180,17 +190,17 @@ class ProjectVerifier:
             timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),
         )
         if result.exit_code is None or result.timed_out:
-            raise SandboxError(f"project {self.name}: the verifier took more than {result.duration_s:.0f} s")
+            raise SandboxError(f"project {self._name}: the judge took more than {result.duration_s:.0f} s")
         try:
             text = self._sandbox.read_file(results, inside=False)
         except FileNotFoundError:
             text = b""
         if not text.strip():
-            raise TaskError(f"project {self.name}: pytest does not start there: {_complaint(result.output)}")
+            raise TaskError(f"project {self._name}: pytest does not start there: {_complaint(result.output)}")
         try:
             return [parse_json(line) for line in text.splitlines()]
         except ValueError as error:
-            raise TaskError(f"project {self.name}: the verifier's results are not JSON: {error}") from None
+            raise TaskError(f"project {self._name}: the judge's results are not JSON: {error}") from None
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
@@ -239,28 +249,35 @@ class VerdictJournal:
         return [_VERDICTS.validate_python(self._cache.get(key)) for key in keys]
 
 
-class VerifierPool:
-    """Lends each batch a sandbox of its project that no other thread is using.
+class JudgePool:
+    """Judges batches in threads, each in a sandbox of its project that no other thread is using.
 
     Args:
+        config: where, how many at a time, and how long a run of the tests may take.
         journal: has verdicts of earlier runs, and takes in the new ones.
     """
 
     def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
         self._config = config
         self._journal = journal
+        self._threads = ThreadPoolExecutor(config.workers)
         self._lock = threading.Lock()
-        self._idle: dict[str, list[ProjectVerifier]] = defaultdict(list)
+        self._idle: dict[str, list[ProjectJudge]] = defaultdict(list)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._threads.shutdown(cancel_futures=True)
         for name in list(self._idle):
             self.release(name)
 
-    def verify(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
-        """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectVerifier does."""
+    def submit(self, project: Project, batch: Sequence[Candidate]) -> Future[list[CandidateVerdict]]:
+        """Begins to `judge` a batch as soon as a thread is free."""
+        return self._threads.submit(self.judge, project, batch)
+
+    def judge(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
+        """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectJudge does."""
         if self._journal is None:
             return self._judge(project, batch)
         return self._journal.verdicts(project.name, batch, partial(self._judge, project))
@@ -268,27 +285,24 @@ class VerifierPool:
     def release(self, project: str) -> None:
         """Closes the sandboxes of the project with this name, which no longer needs them."""
         with self._lock:
-            verifiers = self._idle.pop(project, [])
-        for verifier in verifiers:
-            verifier.close()
+            judges = self._idle.pop(project, [])
+        for judge in judges:
+            judge.close()
 
     def _judge(self, project: Project, batch: Sequence[Candidate]) -> list[CandidateVerdict]:
-        verifier = self._take(project)
+        judge = self._take(project)
         try:
-            verdicts = verifier.verify(batch)
+            verdicts = judge.judge(batch)
         except BaseException:
-            verifier.close()
+            judge.close()
             raise
         with self._lock:
-            self._idle[project.name].append(verifier)
+            self._idle[project.name].append(judge)
         return verdicts
 
-    def _take(self, project: Project) -> ProjectVerifier:
+    def _take(self, project: Project) -> ProjectJudge:
         with self._lock:
             idle = self._idle[project.name]
             if idle:
                 return idle.pop()
-        config = self._config
-        return ProjectVerifier(
-            project.name, project.path, config.sandbox, timeout_s=config.timeout_s, suite=project.suite
-        )
+        return ProjectJudge(project, self._config.sandbox, timeout_s=self._config.timeout_s)

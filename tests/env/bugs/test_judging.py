@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.candidates import Candidate, CandidateVerdict
-from gumshoe.env.bugs.tasks import Suite
-from gumshoe.env.bugs.verify import ProjectVerifier, UnfitTests
+from gumshoe.env.bugs.candidates import Candidate
+from gumshoe.env.bugs.judging import CandidateVerdict, ProjectJudge, UnfitTests
+from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.errors import SandboxClosed, TaskError
 from support.sandboxes.sandbox_backends import CHEAPEST
 
@@ -80,12 +80,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def opened(project: Path, suite: Suite | None = None) -> contextlib.closing[ProjectVerifier]:
-    return contextlib.closing(ProjectVerifier("calc", project, CHEAPEST, suite=suite))
+def opened(project: Path, suite: Suite | None = None) -> contextlib.closing[ProjectJudge]:
+    return contextlib.closing(ProjectJudge(Project("calc", project, "", suite or Suite()), CHEAPEST))
 
 
 @pytest.fixture(scope="module")
-def verifier(project: Path) -> Iterator[ProjectVerifier]:
+def judge(project: Path) -> Iterator[ProjectJudge]:
     with opened(project) as made:
         yield made
 
@@ -113,15 +113,16 @@ STATUSES = {
 
 
 @pytest.fixture(scope="module")
-def verdicts(verifier: ProjectVerifier) -> dict[str, CandidateVerdict]:
+def verdicts(judge: ProjectJudge) -> dict[str, CandidateVerdict]:
     """The verdicts on all changes, by the new code."""
-    answers = verifier.verify([variant(old, new) for old, new in STATUSES])
+    answers = judge.judge([variant(old, new) for old, new in STATUSES])
     return {new: answer for (_, new), answer in zip(STATUSES, answers, strict=True)}
 
 
-def test_the_baseline_holds_the_passing_tests(verifier: ProjectVerifier) -> None:
+def test_the_baseline_holds_the_passing_tests(judge: ProjectJudge) -> None:
+    judge.judge([])
     names = ("test_double", "test_half", "test_zero", "test_expected")
-    assert verifier.passing == tuple(f"tests/test_core.py::{name}" for name in names)
+    assert judge.passing == tuple(f"tests/test_core.py::{name}" for name in names)
 
 
 def test_each_change_gets_its_status(verdicts: dict[str, CandidateVerdict]) -> None:
@@ -129,7 +130,7 @@ def test_each_change_gets_its_status(verdicts: dict[str, CandidateVerdict]) -> N
 
 
 def test_a_bug_that_a_test_notices_is_told_with_its_failure(
-    verifier: ProjectVerifier, verdicts: dict[str, CandidateVerdict]
+    judge: ProjectJudge, verdicts: dict[str, CandidateVerdict]
 ) -> None:
     found = verdicts["n // 3"]
     assert found.failures is not None
@@ -138,7 +139,7 @@ def test_a_bug_that_a_test_notices_is_told_with_its_failure(
     assert failing[1].type == "AssertionError"
     assert failing[1].message.startswith("AssertionError: assert 1 == 2")
     assert failing[1].frames[-1][0::2] == ("tests/test_core.py", "test_half")
-    assert found.passing == tuple(test for test in verifier.passing if test != failing[0])
+    assert found.passing == tuple(test for test in judge.passing if test != failing[0])
     raised = verdicts["n // [][n]"].failures
     assert raised is not None
     assert raised["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 13, "half")
@@ -155,8 +156,8 @@ def test_a_bug_that_makes_a_test_draw_random_numbers_is_flaky(tmp_path: Path) ->
         "def test_one_fits():\n    assert cache.keep([1]) == [1]\n"
     )
     changes = [("<= LIMIT", "< LIMIT"), ("LIMIT = 2", "LIMIT = 1")]
-    with opened(tmp_path) as verifier:
-        found = verifier.verify([variant(old, new, path="cache.py", clean=clean) for old, new in changes])
+    with opened(tmp_path) as judge:
+        found = judge.judge([variant(old, new, path="cache.py", clean=clean) for old, new in changes])
     assert [each.status for each in found] == ["flaky", "flaky"]
 
 
@@ -165,28 +166,28 @@ def test_where_every_test_fails_there_is_nothing_to_learn_from(project: Path) ->
         "from calc.core import half\n\ndef test_half():\n    assert half(4) == 2\n"
     )
     try:
-        with opened(project) as verifier:
-            (found,) = verifier.verify([variant("n // 2", "n")])
+        with opened(project) as judge:
+            (found,) = judge.judge([variant("n // 2", "n")])
         assert found.status == "all_fail"
     finally:
         (project / "tests" / "test_core.py").write_text(TESTS)
 
 
 def test_a_variant_leaves_nothing_behind_for_the_next(
-    verifier: ProjectVerifier, verdicts: dict[str, CandidateVerdict]
+    judge: ProjectJudge, verdicts: dict[str, CandidateVerdict]
 ) -> None:
     """Not its file, not its byte code, not what its tests wrote: the verdict is the same alone and in company."""
-    assert verifier.verify([variant("n // 2", "n // 3")]) == [verdicts["n // 3"]]
-    assert verifier.verify([]) == []
+    assert judge.judge([variant("n // 2", "n // 3")]) == [verdicts["n // 3"]]
+    assert judge.judge([]) == []
 
 
 def test_a_conftest_that_imports_the_project_does_not_hide_the_bug(project: Path) -> None:
-    """Pytest loads it before the fork; the verifier has to notice."""
+    """Pytest loads it before the fork; the judge has to notice."""
     conftest = project / "conftest.py"
     conftest.write_text("import calc.core\n")
     try:
-        with opened(project) as verifier:
-            found = verifier.verify([variant("n // 2", "n // 3"), variant("n > 0", "n >= 1")])
+        with opened(project) as judge:
+            found = judge.judge([variant("n // 2", "n // 3"), variant("n > 0", "n >= 1")])
         assert [each.status for each in found] == ["killed", "survived"]
     finally:
         conftest.unlink()
@@ -198,17 +199,17 @@ def test_a_project_that_imports_gumshoe_gets_its_own(tmp_path: Path) -> None:
         "import gumshoe\n\ndef test_one():\n    assert gumshoe.one() == 1\n\ndef test_two(): ...\n"
     )
     text = "def one():\n    return 2\n"
-    with opened(tmp_path) as verifier:
-        (answer,) = verifier.verify([Candidate("gumshoe.py", "x", "one", text, (2,))])
+    with opened(tmp_path) as judge:
+        (answer,) = judge.judge([Candidate("gumshoe.py", "x", "one", text, (2,))])
     assert answer.status == "killed"
 
 
-def test_a_closed_verifier_says_so(project: Path) -> None:
-    verifier = ProjectVerifier("calc", project, CHEAPEST)
-    verifier.close()
-    verifier.close()
+def test_a_closed_judge_says_so(project: Path) -> None:
+    judge = ProjectJudge(Project("calc", project, ""), CHEAPEST)
+    judge.close()
+    judge.close()
     with pytest.raises(SandboxClosed):
-        verifier.verify([variant("n // 2", "n")])
+        judge.judge([variant("n // 2", "n")])
 
 
 @pytest.mark.parametrize(
@@ -230,8 +231,8 @@ def test_a_closed_verifier_says_so(project: Path) -> None:
 )
 def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text(tests)
-    with opened(tmp_path) as verifier, pytest.raises(TaskError, match=message):
-        verifier.verify([])
+    with opened(tmp_path) as judge, pytest.raises(TaskError, match=message):
+        judge.judge([])
 
 
 def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> None:
@@ -242,8 +243,8 @@ def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> 
         "def test_signature():\n    assert inspect.signature(shop.scale).parameters['by'].default == 2\n\n"
         "def test_other():\n    assert shop.scale(3, 5) == 15\n"
     )
-    with opened(tmp_path) as verifier:
-        (found,) = verifier.verify([variant("by=2", "by=3", path="shop.py", clean=clean)])
+    with opened(tmp_path) as judge:
+        (found,) = judge.judge([variant("by=2", "by=3", path="shop.py", clean=clean)])
     assert sorted(found.failures or ()) == ["test_shop.py::test_scale", "test_shop.py::test_signature"]
     assert found.passing == ("test_shop.py::test_other",)
 
@@ -257,12 +258,13 @@ def test_tests_must_have_seeds_only_where_the_suite_says_so(tmp_path: Path) -> N
         "def test_draws_a_uuid():\n    assert uuid.uuid4()\n"
     )
     unseeded = tuple(f"test_x.py::test_draws{what}" for what in ("", "_a_mask", "_a_secret", "_a_uuid"))
-    with opened(tmp_path, Suite(repeatable=True)) as verifier:
+    with opened(tmp_path, Suite(repeatable=True)) as judge:
         with pytest.raises(UnfitTests, match="test_draws uses random numbers without a seed") as refused:
-            verifier.verify([])
+            judge.judge([])
         assert refused.value.tests == unseeded
-    with opened(tmp_path) as verifier:
-        assert sorted(verifier.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
+    with opened(tmp_path) as judge:
+        judge.judge([])
+        assert sorted(judge.passing) == sorted([*unseeded, "test_x.py::test_draws_the_same"])
 
 
 def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_path: Path) -> None:
@@ -283,17 +285,18 @@ def test_tests_that_measure_time_are_refused_only_where_the_suite_says_so(tmp_pa
         "    assert copy.deepcopy(timer.Timer.clock) is time.monotonic\n\n"
         "def test_quick():\n    assert seconds(timer.Timer) < 5\n"
     )
-    with opened(tmp_path, Suite(repeatable=True)) as verifier:
+    with opened(tmp_path, Suite(repeatable=True)) as judge:
         with pytest.raises(UnfitTests, match="test_quick measures time") as refused:
-            verifier.verify([])
+            judge.judge([])
         assert refused.value.tests == ("tests/test_timer.py::test_quick",)
-    with opened(tmp_path) as verifier:
-        assert len(verifier.passing) == 3
+    with opened(tmp_path) as judge:
+        judge.judge([])
+        assert len(judge.passing) == 3
 
 
 def test_a_project_whose_pytest_does_not_start_is_refused(tmp_path: Path) -> None:
     (tmp_path / "test_x.py").write_text("def test_x(): ...\n")
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
     message = r"project calc: pytest does not start there: .*no-such-option"
-    with opened(tmp_path) as verifier, pytest.raises(TaskError, match=message):
-        verifier.verify([])
+    with opened(tmp_path) as judge, pytest.raises(TaskError, match=message):
+        judge.judge([])
