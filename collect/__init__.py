@@ -3,7 +3,7 @@
 | part | holds |
 |---|---|
 | `config` | the config of `gumshoe collect`, and those of the policies |
-| `packs` | context packs: how they read, whether their quotes were seen, how well their places match |
+| `packs` | context packs: how they are made and read, whether their quotes were seen, how well their places match |
 | `text_env` | the environment as plain text, for those who have only a text generator |
 | `commands` | the command lines; `play`, debugging by hand, is all in there |
 | `episode` | one episode: the state machine, its agent and its conversation |

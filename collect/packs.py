@@ -1,88 +1,210 @@
-"""Context packs: how they read, whether their quotes were seen, how well their places match the right ones.
+"""Context packs: how they are made of what was seen, how they read, and how well their places match the right ones.
+
+| of a pack | |
+|---|---|
+| made | `build_pack` knows the cause, and names only code that was seen; `pack_arguments` has it reported |
+| read | `pack_text`, `with_pack` for a solver, `headline` |
+| checked | `is_quoted`, `grounded_share`; filters and scorers ask here, so that the words mean the same for both |
+| compared | `lines_overlap` with the lines of the gold patch |
 
 A finding is *quoted* if its quote appears in the observation of the step that it cites. It is *grounded* if its probe,
-run again when it was reported, was confirmed and tells failing tests from passing ones. Filters and scorers both ask
-here, so that the words mean the same for both.
+run again when it was reported, was confirmed and tells failing tests from passing ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
+from gumshoe.collect.episode.tool_output import NEAR, ToolOutput, first_failure, seen_code, stop_at, telling_values
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import ContextPack, Finding, Location, Step, Task, WhatIfProbe
+from gumshoe.text import indentation
 from gumshoe.tools.evidence.facts import normal
 
 __all__ = [
     "Gold",
     "Overlap",
+    "Region",
+    "build_pack",
     "clean_path",
     "grounded_share",
     "headline",
     "is_quoted",
     "lines_overlap",
     "observation_texts",
+    "pack_arguments",
     "pack_text",
+    "region_of",
     "with_pack",
 ]
 
+MAX_VALUES = 2
+"""The most values of variables that a pack which knows the cause cites."""
 Gold = Mapping[str, Set[int]]
 """Lines by file."""
 
+_OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def build_pack(
+    outputs: Sequence[ToolOutput],
+    cause: Mapping[str, Collection[int]],
+    hypothesis: str,
+    *,
+    whole_functions: bool = False,
+) -> ContextPack | None:
+    """The report of a seeker that knows the cause from the observations.
+
+    Args:
+        outputs: what was seen.
+        cause: the lines that matter, by path, numbered as in the code that was seen.
+        hypothesis: what is wrong.
+        whole_functions: name the functions that hold the lines that matter, not these lines alone.
+
+    Returns:
+        The pack; None if none of the places was ever seen.
+    """
+    code = seen_code(outputs)
+    locations = [
+        location
+        for path, numbers in cause.items()
+        if path in code
+        for location in _locations(path, code[path], sorted(set(numbers) & set(code[path])), whole=whole_functions)
+    ]
+    if not locations:
+        return None
+    findings = _value_findings(outputs, cause, code)
+    if failing := first_failure(outputs):
+        test, fact = failing
+        findings = [fact.finding(f"{test.test.rpartition('::')[2]} fails"), *findings]
+    return ContextPack(locations=tuple(locations), findings=tuple(findings), hypothesis=hypothesis)
+
+
+def pack_arguments(pack: ContextPack, outputs: Iterable[ToolOutput]) -> dict[str, JsonValue]:
+    """The pack as the arguments of a `report` call, without empty optional ones or the end of a location of one line.
+
+    Findings cite facts by their numbers in `outputs`, from which they were made.
+    """
+    arguments: dict[str, JsonValue] = pack.model_dump(
+        mode="json", include={"hypothesis", "ruled_out", "failing_frame"}, exclude_defaults=True
+    )
+    locations: list[JsonValue] = [location.as_argument() for location in pack.locations]
+    numbers = {(fact.step, fact.probe): fact.number for output in outputs for fact in output.facts}
+    findings: list[JsonValue] = [
+        {"fact": numbers[finding.step, finding.probe], "claim": finding.claim}
+        for finding in pack.findings
+        if finding.probe is not None
+    ]
+    return {"locations": locations, "findings": findings, **arguments}
+
+
+def _locations(path: str, lines: Mapping[int, str], numbers: Sequence[int], *, whole: bool) -> list[Location]:
+    """One location for each function with some of the lines: these lines with a margin, or all that was seen of it."""
+    margin = len(lines) if whole else NEAR
+    grouped: dict[Region, list[int]] = {}
+    for number in numbers:
+        grouped.setdefault(region_of(lines, number), []).append(number)
+    return [
+        Location(
+            path=path,
+            start=max(region.start, min(inside) - margin),
+            end=max(min(region.end, max(inside) + margin), max(inside)),
+            symbol=region.symbol,
+        )
+        for region, inside in grouped.items()
+    ]
+
+
+def _functions_around(lines: Mapping[int, str], numbers: Collection[int]) -> frozenset[int]:
+    """The lines of the functions that hold some of the lines, and these lines themselves."""
+    regions = [region_of(lines, number) for number in numbers if number in lines]
+    inside = {line for region in regions if region.symbol for line in range(region.start, region.end + 1)}
+    return frozenset({*numbers, *inside})
+
+
+def _value_findings(
+    outputs: Sequence[ToolOutput], cause: Mapping[str, Collection[int]], code: Mapping[str, Mapping[int, str]]
+) -> list[Finding]:
+    """The values, seen in the function, of names in the lines that matter; if there are none, where the debugger
+    stopped.
+    """
+    for path, numbers in cause.items():
+        lines = code.get(path, {})
+        names = {name for number in numbers for name in _NAME.findall(lines.get(number, ""))}
+        around = _functions_around(lines, numbers)
+        for output in outputs:
+            stop = stop_at(output, path, around)
+            if stop is None:
+                continue
+            values = telling_values(output, names)[:MAX_VALUES]
+            return [fact.finding(f"value of {name} there") for name, fact in values] or [
+                fact.finding("the tests run through it") for fact in output.facts if fact.quote == stop
+            ][:1]
+    return []
+
 
 @dataclass(frozen=True)
-class Overlap:
-    """How what was named agrees with what was to be found, as counts."""
+class Region:
+    """The function or class around a line, both ends included; `symbol` is None at module level."""
 
-    named: int
-    gold: int
-    shared: int
-
-    @property
-    def precision(self) -> float | None:
-        """Share of the named lines that are right; None if nothing was named."""
-        return self.shared / self.named if self.named else None
-
-    @property
-    def recall(self) -> float | None:
-        """Share of the gold lines that were named; None if there was nothing to be found."""
-        return self.shared / self.gold if self.gold else None
-
-    @property
-    def f1(self) -> float | None:
-        """Harmonic mean of both; 0 if nothing was named, None if there was nothing to be found."""
-        return 2 * self.shared / (self.named + self.gold) if self.gold else None
+    start: int
+    end: int
+    symbol: str | None
 
 
-def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:
-    """How the lines of `locations` agree with `gold`. A line named twice counts once.
+def region_of(lines: Mapping[int, str], number: int) -> Region:
+    """The innermost function or class around a line, by the indentation of the lines that were seen."""
+    names: list[str] = []
+    start = number
+    top: int | None = None
+    own = _OPENER.match(lines.get(number, ""))
+    indent = indentation(_solid(lines, number))
+    if own:
+        names, top, indent = [own["name"]], number, len(own["indent"])
+    for line in range(number - 1, 0, -1):
+        if line not in lines:
+            break
+        start = line
+        opener = _OPENER.match(lines[line])
+        if opener and len(opener["indent"]) < indent:
+            names.append(opener["name"])
+            indent = len(opener["indent"])
+            top = line if top is None else top
+    if top is None:
+        return Region(start, _last_seen(lines, number), None)
+    return Region(top, _end_of(lines, top), ".".join(reversed(names)))
 
-    Works on ranges: a location of a billion lines costs no more than one of two.
-    """
-    ranges: dict[str, list[Location]] = {}
-    for location in locations:
-        ranges.setdefault(clean_path(location.path), []).append(location)
-    shared = sum(
-        any(line in place.lines for place in ranges.get(path, ())) for path, lines in gold.items() for line in lines
-    )
-    named = sum(_union_length(places) for places in ranges.values())
-    return Overlap(named, sum(map(len, gold.values())), shared)
+
+def _solid(lines: Mapping[int, str], number: int) -> str:
+    """The line, or the next one that is not blank."""
+    while number in lines and not lines[number].strip():
+        number += 1
+    return lines.get(number, "")
 
 
-def clean_path(path: str) -> str:
-    """The path without a leading `./`: `./cart.py` and `cart.py` are one file."""
-    while path.startswith("./"):
-        path = path[2:].lstrip("/")
-    return path
+def _end_of(lines: Mapping[int, str], top: int) -> int:
+    """The last line of the block that opens at `top`, as far as it was seen; blank lines at its end left out."""
+    indent = indentation(lines[top])
+    end = number = top
+    while number + 1 in lines:
+        number += 1
+        text = lines[number]
+        if text.strip() and indentation(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
+            break
+        if text.strip():
+            end = number
+    return end
 
 
-def _union_length(places: Iterable[Location]) -> int:
-    total, reached = 0, 0
-    for place in sorted(places, key=lambda place: place.start):
-        total += max(0, place.end - max(reached, place.start - 1))
-        reached = max(reached, place.end)
-    return total
+def _last_seen(lines: Mapping[int, str], number: int) -> int:
+    while number + 1 in lines:
+        number += 1
+    return number
 
 
 def observation_texts(steps: Iterable[Step]) -> dict[int, str]:
@@ -139,3 +261,57 @@ def _strength(finding: Finding) -> tuple[bool, bool, bool]:
     """Confirmed findings that tell failing tests from passing ones come first, those about a change before values."""
     confirmed = finding.check is not None and finding.check.status == "confirmed"
     return finding.grounded, confirmed, isinstance(finding.probe, WhatIfProbe)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How what was named agrees with what was to be found, as counts."""
+
+    named: int
+    gold: int
+    shared: int
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the named lines that are right; None if nothing was named."""
+        return self.shared / self.named if self.named else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold lines that were named; None if there was nothing to be found."""
+        return self.shared / self.gold if self.gold else None
+
+    @property
+    def f1(self) -> float | None:
+        """Harmonic mean of both; 0 if nothing was named, None if there was nothing to be found."""
+        return 2 * self.shared / (self.named + self.gold) if self.gold else None
+
+
+def lines_overlap(locations: Iterable[Location], gold: Gold) -> Overlap:
+    """How the lines of `locations` agree with `gold`. A line named twice counts once.
+
+    Works on ranges: a location of a billion lines costs no more than one of two.
+    """
+    ranges: dict[str, list[Location]] = {}
+    for location in locations:
+        ranges.setdefault(clean_path(location.path), []).append(location)
+    shared = sum(
+        any(line in place.lines for place in ranges.get(path, ())) for path, lines in gold.items() for line in lines
+    )
+    named = sum(_union_length(places) for places in ranges.values())
+    return Overlap(named, sum(map(len, gold.values())), shared)
+
+
+def clean_path(path: str) -> str:
+    """The path without a leading `./`: `./cart.py` and `cart.py` are one file."""
+    while path.startswith("./"):
+        path = path[2:].lstrip("/")
+    return path
+
+
+def _union_length(places: Iterable[Location]) -> int:
+    total, reached = 0, 0
+    for place in sorted(places, key=lambda place: place.start):
+        total += max(0, place.end - max(reached, place.start - 1))
+        reached = max(reached, place.end)
+    return total

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gumshoe.collect.data.evidence import first_failure, stop_at
-from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, last_own_frame
+from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, first_failure, last_own_frame, stop_at
 from gumshoe.collect.policies.seeker import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location

@@ -21,9 +21,9 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from gumshoe.collect.data.evidence import pack_arguments
 from gumshoe.collect.episode.conversation import count_turns, format_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_text, tool_outputs
+from gumshoe.collect.packs import pack_arguments
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Message, ToolCall, ToolSchema
 

@@ -17,7 +17,8 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from gumshoe.collect.data.evidence import build_pack, failures, region_of, seen_code, stop_at
+from gumshoe.collect.episode.tool_output import failures, seen_code, stop_at
+from gumshoe.collect.packs import build_pack, region_of
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of

@@ -14,10 +14,10 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.data.evidence import build_pack, pack_arguments
 from gumshoe.collect.episode.conversation import elide, format_decision
 from gumshoe.collect.episode.spec import Regime, make_agent
 from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, reproduction_of
+from gumshoe.collect.packs import build_pack, pack_arguments
 from gumshoe.env.diff import gold_lines
 from gumshoe.records import (
     Completion,

@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gumshoe.collect.data.evidence import seen_code
-from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change
+from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, seen_code
 from gumshoe.records import Fact
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement, statements_in

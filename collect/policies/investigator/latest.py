@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gumshoe.collect.data.evidence import failures
-from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput, failures
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange
 from gumshoe.tools.runs.traced_calls import is_hidden
 

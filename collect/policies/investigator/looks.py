@@ -15,8 +15,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from gumshoe.collect.data.evidence import seen_code
-from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.episode.tool_output import ToolOutput, seen_code
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
 from gumshoe.tools.code.statements import Statement

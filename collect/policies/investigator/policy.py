@@ -17,8 +17,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gumshoe.collect.data.evidence import first_failure, stop_at, telling_values
-from gumshoe.collect.episode.tool_output import ToolOutput, last_own_frame
+from gumshoe.collect.episode.tool_output import ToolOutput, first_failure, last_own_frame, stop_at, telling_values
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words

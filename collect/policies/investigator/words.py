@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gumshoe.collect.data.evidence import FailingTest
+from gumshoe.collect.episode.tool_output import FailingTest
 from gumshoe.collect.policies.investigator.belief import SuspectFunction, TriedChange
 from gumshoe.collect.policies.investigator.latest import LatestFindings, in_words, line_and_change
 from gumshoe.collect.policies.investigator.looks import Look

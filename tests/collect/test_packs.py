@@ -4,14 +4,8 @@ from typing import Any
 
 import pytest
 
-from gumshoe.collect.data.evidence import (
-    Region,
-    build_pack,
-    failures,
-    pack_arguments,
-    region_of,
-)
-from gumshoe.collect.episode.tool_output import ToolOutput, outputs_of_steps, tool_message, tool_outputs
+from gumshoe.collect.episode.tool_output import ToolOutput, failures, outputs_of_steps, tool_message, tool_outputs
+from gumshoe.collect.packs import Region, build_pack, pack_arguments, region_of
 from gumshoe.records import (
     Completion,
     Location,
