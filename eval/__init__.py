@@ -3,7 +3,7 @@
     gumshoe eval CONFIG: commands.eval ──> evaluate
         Checks                what is missing or wrong, before anything runs: every part checks itself
         arms ──> packs ──> solvers ──> solutions          (episodes are those of `collect`; `grader` judges patches)
-        scoring (score)       one Result for each episode or solution, and the Summary of them
+        results (score)       one Result for each episode or solution, and the Summary of them
         swebench              the official harness, if the config asks for it
         results.jsonl, summary.json ──> view: pages beside them
 
@@ -14,7 +14,7 @@
 | `arms` | what is compared: where the pack of an arm comes from, and who solves the task with it |
 | `grader` | whether a patch fixes the bug, by our verifier, each patch once; tasks that are flaky |
 | `score` | the metrics of finished episodes, and means, intervals and tables of them |
-| `records`, `scoring` | what an evaluation records, and how it is made from what the arms did |
+| `records`, `results` | what an evaluation records, and how it is made from what the arms did |
 | `swebench` | the official SWE-bench harness: predictions, a run of it, its report, its verdicts as scores |
 | `commands` | the command lines, of the servers, too |
 

@@ -35,7 +35,7 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.grader import find_flaky
 from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Prediction, Result, Summary
-from gumshoe.eval.scoring import load_scorers, make_results, summarize, timing
+from gumshoe.eval.results import load_scorers, make_results, summarize, timing
 from gumshoe.eval.swebench import check_rows, check_tools, grade_officially, with_official
 from gumshoe.protocols import Scorer
 from gumshoe.storage import read_jsonl, write_atomic, write_jsonl

@@ -20,7 +20,7 @@ from gumshoe.env.sandboxes.channel import Link
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.scoring import load_scorers
+from gumshoe.eval.results import load_scorers
 from gumshoe.plugins import load_path, search_beside
 from gumshoe.records import Completion, ToolCall
 from gumshoe.tools.toolbox import make_tools

@@ -15,7 +15,7 @@ from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.score.sources import Sources, check_sources, fetch_sources
+from gumshoe.eval.score.sources import Sources, check_sources
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, parse_json, read_jsonl
 
@@ -84,9 +84,7 @@ class AnswerPacks:
         check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
         # Which files a task in an image has to be read for is known only from its answer, without names at first.
         rough = [self._episode(task, Sources([])) for task, _ in run.tasks]
-        path, config = run.out / "answers.jsonl", run.config
-        fetched = fetch_sources(run.tasks, rough, config.sandbox, path, run.control, config.workers, run.repositories)
-        sources = Sources((task for task, _ in run.tasks), fetched)
+        sources = run.sources(rough, "answers.jsonl")
         episodes = {(task.id, 0): self._episode(task, sources) for task, _ in run.tasks}
         return CollectedPacks({key: one.context_pack or ContextPack() for key, one in episodes.items()}, episodes)
 

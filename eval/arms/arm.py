@@ -5,7 +5,7 @@ Both check themselves before anything runs, this machine and servers included; a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.config import EvalConfig
+from gumshoe.eval.score.sources import Sources, fetch_sources
 from gumshoe.eval.serve import ModelServer
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
@@ -92,6 +93,16 @@ class EvalRun:
     def pairs(self) -> Mapping[str, Pair]:
         """The tasks by id."""
         return {task.id: (task, oracle) for task, oracle in self.tasks}
+
+    def sources(self, episodes: Iterable[Trajectory], file: str) -> Sources:
+        """The files of the tasks before the repair. For tasks in images, those that the gold patches and the packs of
+        `episodes` name, which are kept in `file` of the run folder. Raises SandboxError or TaskError.
+        """
+        config = self.config
+        fetched = fetch_sources(
+            self.tasks, episodes, config.sandbox, self.out / file, self.control, config.workers, self.repositories
+        )
+        return Sources((task for task, _ in self.tasks), fetched)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -12,12 +13,12 @@ from gumshoe.collect.episode.spec import make_agent
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.command_solver import CommandSolver
+from gumshoe.eval.arms.episodes import PolicyProvider
 from gumshoe.eval.arms.one_shot import AGENT as ONE_SHOT
-from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, StaticPacks
-from gumshoe.eval.arms.policies import PolicyProvider, SeekerPacks
+from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, SeekerPacks, StaticPacks
 from gumshoe.eval.arms.policy_solver import OneShotSolver, OwnPatches, PolicySolver
 from gumshoe.eval.arms.scripted_solver import ScriptedSolver
-from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName
+from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.records import PolicyInfo
 
 __all__ = ["make_arms"]
@@ -64,7 +65,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
     """
     references = config.solver.reference_names if config.solver is not None else ()
     present = {*references, *(arm.without_probes for arm in config.arms)}
-    make_solver = _solver_maker(config)
+    solvers = _Solvers(config)
 
     def against(name: str, wanted: tuple[str, ...]) -> tuple[str, ...]:
         """The wanted arms that exist; the baseline stands in for a missing arm of the solver alone."""
@@ -76,7 +77,7 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
             name=arm.name,
             title=arm.title,
             packs=_packs(config, arm),
-            solver=OwnPatches() if _makes_patches(config, arm) else make_solver(arm.name, arm.title),
+            solver=OwnPatches() if _makes_patches(config, arm) else solvers.make(arm.name, arm.title),
             model=arm.model,
             against=against(arm.name, (*SEEKER_AGAINST, *([arm.without_probes] if arm.without_probes else ()))),
         )
@@ -85,12 +86,12 @@ def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
     added = [
         Arm(
             name=name,
-            title=one.title,
-            packs=one.packs(),
-            solver=make_solver(name, one.title, one.agent, whole_budget=one.whole_budget),
-            against=against(name, one.against),
+            title=reference.title,
+            packs=reference.packs(),
+            solver=solvers.make(name, reference.title, reference),
+            against=against(name, reference.against),
         )
-        for name, one in ((name, REFERENCES[name]) for name in references)
+        for name, reference in ((name, REFERENCES[name]) for name in references)
     ]
     return (*seekers, *added)
 
@@ -116,33 +117,52 @@ def _makes_patches(config: EvalConfig, arm: ArmConfig) -> bool:
     return arm.runs and "rewrite" in make_agent(arm.agent or config.agent).tools
 
 
-def _solver_maker(config: EvalConfig) -> Callable[..., Solver | None]:
+class _Solvers:
     """Makes the solver of each arm. Solvers share what they can: a served model, what the script has tried."""
-    given, out = config.solver, Path(config.out)
-    if given is None:
-        return lambda *_, **__: None
-    if given.command is not None:
-        command = given.command
-        return lambda arm, title, *_, **__: CommandSolver(title, command, out / "solver" / arm)
-    if given.kind == "scripted":
-        script = ScriptedSolver(given, out / "solver.jsonl", config.sandbox, config.seed)
-        return lambda *_, **__: script
-    asked = given.policy or given.model
-    assert asked is not None
-    provider = PolicyProvider("the solver", asked, config.serve, config.sampling, out / "solver")
-    who = asked if isinstance(asked, str) else str(getattr(asked, "model", "")) or asked.kind
-    name = f"{who}, {given.mode.replace('_', ' ')}"
 
-    def make(arm: str, title: str, agent: SolverAgent | None = None, *, whole_budget: bool = False) -> Solver:
-        folder = out / "solver" / arm
-        limits = _sum(given.limits, config.limits) if whole_budget else given.limits
-        if given.mode == "one_shot" and agent is None:
-            limits = limits.model_copy(update={"steps": None})
-            return OneShotSolver(title, name, folder, provider, ONE_SHOT, limits, given.pack)
-        own = given.agent if agent is None else AgentConfig(kind=agent, context_tokens=given.agent.context_tokens)
-        return PolicySolver(title, name, folder, provider, own, limits, given.pack)
+    def __init__(self, config: EvalConfig) -> None:
+        self._config = config
+        self._folder = Path(config.out) / "solver"
 
-    return make
+    def make(self, arm: str, title: str, reference: Reference | None = None) -> Solver | None:
+        """The solver of an arm; None where nobody fixes the bugs."""
+        given = self._config.solver
+        if given is None:
+            return None
+        if given.command is not None:
+            return CommandSolver(title, given.command, self._folder / arm)
+        if given.kind == "scripted":
+            return self._script
+        return self._policy_solver(given, arm, title, reference)
+
+    def _policy_solver(self, given: SolverConfig, arm: str, title: str, reference: Reference | None) -> PolicySolver:
+        """A policy, as the agent of the config, or as that of the reference."""
+        asked = given.policy or given.model
+        assert asked is not None
+        who = asked if isinstance(asked, str) else str(getattr(asked, "model", "")) or asked.kind
+        name = f"{who}, {given.mode.replace('_', ' ')}"
+        kind, agent, limits = PolicySolver, given.agent, given.limits
+        if reference is not None and reference.whole_budget:
+            limits = _sum(limits, self._config.limits)
+        if reference is not None and reference.agent is not None:
+            agent = AgentConfig(kind=reference.agent, context_tokens=given.agent.context_tokens)
+        elif given.mode == "one_shot":
+            kind, agent, limits = OneShotSolver, ONE_SHOT, limits.model_copy(update={"steps": None})
+        return kind(title, name, self._folder / arm, self._provider, agent, limits, given.pack)
+
+    @cached_property
+    def _script(self) -> ScriptedSolver:
+        config = self._config
+        assert config.solver is not None
+        return ScriptedSolver(config.solver, Path(config.out) / "solver.jsonl", config.sandbox, config.seed)
+
+    @cached_property
+    def _provider(self) -> PolicyProvider:
+        config = self._config
+        assert config.solver is not None
+        asked = config.solver.policy or config.solver.model
+        assert asked is not None
+        return PolicyProvider("the solver", asked, config.serve, config.sampling, self._folder)
 
 
 def _sum(first: LimitsConfig, second: LimitsConfig) -> LimitsConfig:

@@ -26,8 +26,8 @@ from gumshoe.tools.code.statements import with_change
 __all__ = [
     "AGENT",
     "CodeEdit",
+    "OneShotPolicy",
     "ShownCode",
-    "ShownFirst",
     "confirmed_changes",
     "limit_turns",
     "read_edits",
@@ -82,7 +82,7 @@ class Place:
     effect: str = ""
 
 
-class ShownFirst:
+class OneShotPolicy:
     """A policy that is shown something before its first turn, and then answers with blocks of code, which become edits.
 
     A policy that calls `rewrite` itself may do that.

@@ -1,5 +1,6 @@
-"""Where packs come from without running an episode: nowhere, reading alone, the gold patch, an earlier run, or another
-arm.
+"""Where packs come from: a policy that plays, an earlier run, another arm, reading alone, the gold patch, or nowhere.
+
+Answers of others are in `answers`.
 """
 
 from __future__ import annotations
@@ -7,17 +8,21 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.data.store import read_trajectories
+from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.data.store import TRAJECTORIES, read_trajectories
+from gumshoe.collect.episode.spec import make_agent
 from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair, count_lines
+from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
 __all__ = [
@@ -25,6 +30,7 @@ __all__ = [
     "NoPacks",
     "OraclePacks",
     "PacksWithoutProbes",
+    "SeekerPacks",
     "StaticPacks",
     "oracle_pack",
     "static_pack",
@@ -32,6 +38,50 @@ __all__ = [
 
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
 MOST_STATIC = 5
+
+
+class SeekerPacks:
+    """Runs a policy on every task; its reports are the packs.
+
+    Args:
+        folder: the run folder.
+        provider: the policy, or the model that is served meanwhile.
+        agent: what it may do.
+        policy: who decides, for the report.
+    """
+
+    def __init__(self, folder: Path, provider: PolicyProvider, agent: AgentConfig, policy: PolicyInfo) -> None:
+        self._folder = folder
+        self._provider = provider
+        self._agent = agent
+        self.policy = policy
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Checks who is asked; the episodes that the run folder lacks are left."""
+        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
+        self._provider.check(checks, needed=left > 0)
+        return left
+
+    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
+        """Runs what the folder does not hold yet; a model is served only if something is left to run.
+
+        Raises GumshoeError as `run_episodes`.
+        """
+        with closing(self._provider):
+            result, found = run_episodes(self._folder, self._agent, self._provider, run.config.limits, run, hooks)
+        return CollectedPacks(
+            packs={key: one.context_pack or ContextPack() for key, one in found.items()},
+            episodes=found,
+            tools=_tools(self._agent, run),
+            failed=result.gave_up,
+            stopped=result.stopped,
+        )
+
+
+def _tools(agent: AgentConfig, run: EvalRun) -> tuple[str, ...]:
+    """The tools that some of its episodes had."""
+    hidden = any(task.regime == "issue" for task, _ in run.tasks)
+    return make_agent(agent).tools_in("issue" if hidden else "debug")
 
 
 class WithoutEpisodes:

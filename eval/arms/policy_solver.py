@@ -15,8 +15,8 @@ from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, count_lines
-from gumshoe.eval.arms.one_shot import ShownFirst, confirmed_changes, limit_turns, view_calls
-from gumshoe.eval.arms.policies import PolicyProvider, run_episodes
+from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
+from gumshoe.eval.arms.one_shot import OneShotPolicy, confirmed_changes, limit_turns, view_calls
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
@@ -107,7 +107,7 @@ class OneShotSolver(PolicySolver):
         return dataclasses.replace(prepared, task=limit_turns(prepared.task, pack))
 
     def _wrap(self, policy: Policy, pack: ContextPack | None) -> Policy:
-        return ShownFirst(policy, view_calls(pack), confirmed_changes(pack))
+        return OneShotPolicy(policy, view_calls(pack), confirmed_changes(pack))
 
 
 class OwnPatches:

@@ -3,7 +3,7 @@
 A metric is a name in the dictionary that `own_scores` returns, and an entry with that name in `METRICS`, which says how
 its mean is written. Conduct is what needs no gold patch; localization is how well the reported places cover the lines
 that the gold patch touches; Acc@k, over files and functions, follows LocAgent's rule, which SweRank and CodeScout
-share. Some values in `METRICS` are filled elsewhere: `solved`, `adherence` and `solver_*` in `scoring`, from the arm's
+share. Some values in `METRICS` are filled elsewhere: `solved`, `adherence` and `solver_*` in `results`, from the arm's
 solution, and `official` in `swebench`.
 """
 

@@ -17,9 +17,9 @@ from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
+from gumshoe.eval.results import make_results
 from gumshoe.eval.score.metrics import own_scores
 from gumshoe.eval.score.sources import Sources, check_sources
-from gumshoe.eval.scoring import make_results
 from gumshoe.records import Task, WorkspaceSpec
 from support.eval.made import PATCH, SOURCE, check_part, make_oracle, make_task
 from support.folder_tasks import git

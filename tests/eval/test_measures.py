@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
+from gumshoe.eval.results import score_trajectory
 from gumshoe.eval.score.measures import (
     Bootstrap,
     calibration_of,
@@ -30,7 +31,6 @@ from gumshoe.eval.score.measures import (
     wilson,
 )
 from gumshoe.eval.score.sources import Sources
-from gumshoe.eval.scoring import score_trajectory
 from gumshoe.eval.swebench import HarnessReport, with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory

@@ -18,8 +18,8 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.one_shot import (
     AGENT,
     CodeEdit,
+    OneShotPolicy,
     ShownCode,
-    ShownFirst,
     confirmed_changes,
     limit_turns,
     read_edits,
@@ -50,7 +50,7 @@ def test_two_places_are_shown_in_one_turn_and_the_solver_is_asked(tmp_path: Path
     answer = Completion(text="", tool_calls=(ToolCall(id="fix", name="rewrite", arguments=fix),))
     solver = Remembering([answer])
     task = limit_turns(with_pack(task, pack), pack)
-    policy = ShownFirst(solver, shown)
+    policy = OneShotPolicy(solver, shown)
     spec = EpisodeSpec(task, oracle)
     found = play_one(spec, make_agent(AGENT), policy, sandbox=LOCAL)
     question = solver.asked[-1].content
@@ -75,7 +75,7 @@ def test_without_places_the_question_says_how_to_answer(tmp_path: Path) -> None:
     answer = "```python\n# shop.py:3\n        total = total - 10\n```"
     solver = Remembering([Completion(text=answer)])
     spec = EpisodeSpec(limit_turns(task, None), oracle)
-    found = play_one(spec, make_agent(AGENT), ShownFirst(solver, ()), sandbox=LOCAL)
+    found = play_one(spec, make_agent(AGENT), OneShotPolicy(solver, ()), sandbox=LOCAL)
     assert "# path/to/file.py:12-14" in solver.asked[-1].content
     assert found.resolved
 
@@ -89,7 +89,9 @@ def test_a_change_that_helped_is_shown_as_code(tmp_path: Path) -> None:
         pack = make_pack(("shop.py", 3, 3)).model_copy(update={"findings": (finding,)})
         solver = Remembering([Completion(text="I do not know.")])
         spec = EpisodeSpec(limit_turns(with_pack(task, pack), pack), oracle)
-        play_one(spec, make_agent(AGENT), ShownFirst(solver, view_calls(pack), confirmed_changes(pack)), sandbox=LOCAL)
+        play_one(
+            spec, make_agent(AGENT), OneShotPolicy(solver, view_calls(pack), confirmed_changes(pack)), sandbox=LOCAL
+        )
         question = solver.asked[-1].content
         assert ("With this code instead, 1 test now passes: test_total:\n\n```python\n" in question) is finding.grounded
         assert ("        total = total - 10\n" in question) is finding.grounded

@@ -21,7 +21,7 @@ from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.run.control import Control
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
-from gumshoe.eval.arms.policies import fingerprint
+from gumshoe.eval.arms.episodes import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import choose_tasks, evaluate
 from gumshoe.eval.records import Result

@@ -17,11 +17,11 @@ from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.evaluate import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.results import make_results, score_trajectory, summarize, timing
 from gumshoe.eval.score.measures import Bootstrap, measures
 from gumshoe.eval.score.metrics import adherence
 from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.tables import print_table
-from gumshoe.eval.scoring import make_results, score_trajectory, summarize, timing
 from gumshoe.records import ContextPack, Decision, PolicyInfo
 from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 

@@ -1,36 +1,35 @@
-"""The policy of an arm or a solver, as configured or a model folder that is served for it, and the packs that it makes.
+"""Episodes of an arm or a solver: who decides in them, a policy or a model folder that is served, and running them.
 
-Its episodes are run into a run folder, which a later process can resume.
+They are run into a run folder, which a later process can resume.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Self
 
 from gumshoe.collect.config import AgentConfig, AnthropicConfig, CollectConfig, LimitsConfig, OpenAIConfig, PolicyConfig
-from gumshoe.collect.data.store import TRAJECTORIES, RunFolder, read_trajectories
-from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.data.store import RunFolder, read_trajectories
+from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.llm import find_key, with_llm
 from gumshoe.collect.policies.registry import check_policy
 from gumshoe.collect.run.runner import Runner, RunResult, plan_episodes
 from gumshoe.errors import PolicyError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, Endpoint, EvalRun, Hooks, Pair, TaskSample, count_lines
+from gumshoe.eval.arms.arm import Checks, Endpoint, EvalRun, Hooks, TaskSample
 from gumshoe.eval.config import SamplingConfig, ServeConfig
 from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.backends import check_model_folder
 from gumshoe.protocols import Policy
-from gumshoe.records import ContextPack, PolicyInfo, Trajectory
+from gumshoe.records import Trajectory
 
-__all__ = ["PolicyProvider", "SeekerPacks", "endpoints_of_policy", "fingerprint", "run_episodes"]
+__all__ = ["PolicyProvider", "endpoints_of_policy", "fingerprint", "run_episodes"]
 
 
 class PolicyProvider:
-    """Makes a policy's config from what an arm or the solver names. As a context manager, it stops the server on exit.
+    """Makes a policy's config from what an arm or the solver names, and serves the model if it is a folder.
 
     Args:
         owner: who it is, for messages.
@@ -102,12 +101,6 @@ class PolicyProvider:
         if server is not None:
             server.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _served(self, model: str, base_url: str | None) -> OpenAIConfig:
         """How a served model is asked: past calls as text, so that the server's template renders what was trained."""
         sampling = self._sampling
@@ -149,50 +142,6 @@ def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
         yield Endpoint(owner, base)
     else:
         yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})
-
-
-class SeekerPacks:
-    """Runs a policy on every task; its reports are the packs.
-
-    Args:
-        folder: the run folder.
-        provider: the policy, or the model that is served meanwhile.
-        agent: what it may do.
-        policy: who decides, for the report.
-    """
-
-    def __init__(self, folder: Path, provider: PolicyProvider, agent: AgentConfig, policy: PolicyInfo) -> None:
-        self._folder = folder
-        self._provider = provider
-        self._agent = agent
-        self.policy = policy
-
-    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """Checks who is asked; the episodes that the run folder lacks are left."""
-        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
-        self._provider.check(checks, needed=left > 0)
-        return left
-
-    def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
-        """Runs what the folder does not hold yet; a model is served only if something is left to run.
-
-        Raises GumshoeError as `run_episodes`.
-        """
-        with self._provider:
-            result, found = run_episodes(self._folder, self._agent, self._provider, run.config.limits, run, hooks)
-        return CollectedPacks(
-            packs={key: one.context_pack or ContextPack() for key, one in found.items()},
-            episodes=found,
-            tools=_tools(self._agent, run),
-            failed=result.gave_up,
-            stopped=result.stopped,
-        )
-
-
-def _tools(agent: AgentConfig, run: EvalRun) -> tuple[str, ...]:
-    """The tools that some of its episodes had."""
-    hidden = any(task.regime == "issue" for task, _ in run.tasks)
-    return make_agent(agent).tools_in("issue" if hidden else "debug")
 
 
 def run_episodes(

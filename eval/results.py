@@ -24,7 +24,7 @@ from gumshoe.eval.score.measures import (
     per_resolved,
 )
 from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
-from gumshoe.eval.score.sources import Sources, fetch_sources
+from gumshoe.eval.score.sources import Sources
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory
@@ -66,17 +66,14 @@ def make_results(
 def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
     """Every episode, scored, by arm and by task and sample."""
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
-    config, pairs = run.config, run.pairs
-    path = run.out / "sources.jsonl"
-    fetched = fetch_sources(run.tasks, episodes, config.sandbox, path, run.control, config.workers, run.repositories)
-    sources = Sources((task for task, _ in run.tasks), fetched)
-    scored: dict[str, dict[tuple[str, int], Result]] = {}
-    for name, of_arm in packs.items():
-        scored[name] = {
+    sources, pairs = run.sources(episodes, "sources.jsonl"), run.pairs
+    return {
+        name: {
             (task, sample): score_trajectory(name, episode, pairs[task][1], sources, run.scorers, sample=sample)
             for (task, sample), episode in of_arm.episodes.items()
         }
-    return scored
+        for name, of_arm in packs.items()
+    }
 
 
 def score_trajectory(
