@@ -15,7 +15,7 @@ from typing import Any
 from gumshoe.env.bugs.packages.environment import WORKSPACE
 from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.environments import INSIDE, RECORD, environment_folder
-from gumshoe.env.tasks.harness_rows import eval_script, harness_row
+from gumshoe.env.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.rules import named_test_files

@@ -19,14 +19,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from pydantic import ValidationError
 
-from gumshoe.env.tasks.harness_rows import COMPLETED, harness_rows
+from gumshoe.env.harness_rows import COMPLETED, harness_rows
 from gumshoe.env.tasks.rows import read_rows
 from gumshoe.errors import ConfigError, DatasetError, GumshoeError, SandboxError, TaskError
 from gumshoe.eval.config import EvalConfig
@@ -44,7 +44,6 @@ __all__ = [
     "run_evaluation",
     "run_harness",
     "with_official",
-    "write_predictions",
 ]
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
@@ -122,7 +121,7 @@ def run_harness(
     place = folder.resolve() / run_id
     place.mkdir(parents=True, exist_ok=True)
     write_atomic(place / "rows.jsonl", "".join(f"{json.dumps(row, default=str)}\n" for row in ready))
-    write_predictions(place / "preds.jsonl", predictions)
+    write_jsonl(place / "preds.jsonl", predictions)
     run_evaluation(place, run_id, workers, timeout_s, on_line)
     completed = tuple(row["instance_id"] for row in ready if COMPLETED in row)
     return _read_report(place, run_id, predictions, completed)
@@ -243,12 +242,6 @@ def read_predictions(path: Path) -> list[Prediction]:
             raise DatasetError(f"{path} has two predictions for {prediction.instance_id}: keep one")
         seen.add(prediction.instance_id)
     return predictions
-
-
-def write_predictions(path: Path, predictions: Iterable[Prediction]) -> None:
-    """Writes a .jsonl file atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_jsonl(path, predictions)
 
 
 def _rows(path: Path) -> list[Any]:

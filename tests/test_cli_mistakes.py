@@ -16,7 +16,8 @@ from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import CommandConfig
-from gumshoe.eval.swebench import Prediction, write_predictions
+from gumshoe.eval.swebench import Prediction
+from gumshoe.storage import write_jsonl
 
 TASKS = "tasks: {source: casebook, ids: [casebook/ledger]}\n"
 COLLECT = f"out: run\n{TASKS}policy: {{kind: traceback}}\nagent: {{kind: seeker}}\nsandbox: {{kind: bubblewrap}}\n"
@@ -38,9 +39,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bad.jinja").write_text("{% if %}")
     (tmp_path / "repo").mkdir()
     (tmp_path / "repo" / "test_it.py").write_text("def test_it():\n    assert False\n")
-    write_predictions(
-        tmp_path / "preds.jsonl", [Prediction(instance_id="shop-1", model_name_or_path="m", model_patch="p")]
-    )
+    write_jsonl(tmp_path / "preds.jsonl", [Prediction(instance_id="shop-1", model_name_or_path="m", model_patch="p")])
     return tmp_path
 
 

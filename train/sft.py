@@ -42,7 +42,7 @@ from gumshoe.train.run import (
     torch_threads,
 )
 
-__all__ = ["PreparedRows", "Trainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
+__all__ = ["PreparedRows", "SeekerTrainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
 _LOSSES = Picture(
@@ -141,7 +141,7 @@ def _arguments(config: TrainConfig) -> SFTConfig:
 
 def _trainer(
     config: TrainConfig, arguments: SFTConfig, renderer: Renderer, rows: PreparedRows, eval_rows: PreparedRows | None
-) -> Trainer:
+) -> SeekerTrainer:
     """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
     columns = ["input_ids", "labels", "length"]
     model = load_model(local_model(config.model), config)
@@ -149,7 +149,7 @@ def _trainer(
     if adapters is not None:
         check_targets(model, adapters)
         adapters.trainable_token_indices = _tokens_to_train(model, renderer.tokenizer, rows.rows["labels"])
-    trainer = Trainer(
+    trainer = SeekerTrainer(
         model=model,
         args=arguments,
         train_dataset=rows.rows.select_columns(columns),
@@ -167,7 +167,7 @@ def _trainer(
     return trainer
 
 
-class Trainer(SFTTrainer):
+class SeekerTrainer(SFTTrainer):
     """Measures live episodes at every evaluation, and computes the training loss in less time on a processor."""
 
     judge: Callable[[Any], float] | None = None
@@ -297,7 +297,7 @@ def _count(rows: PreparedRows) -> Facts:
     }
 
 
-def _measure(trainer: Trainer) -> Facts:
+def _measure(trainer: SeekerTrainer) -> Facts:
     best_step = trainer.state.best_global_step if trainer.args.load_best_model_at_end else None
     # What was measured on held-out rows with the weights that are kept; empty if nothing was.
     entries = [entry for entry in trainer.state.log_history if "eval_loss" in entry]

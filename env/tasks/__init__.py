@@ -11,7 +11,7 @@
 | `load` | one way in to every source |
 | `casebook`, `folders` | our own projects; a user's repository, and folders of small tasks |
 | `checkouts` | QuixBugs, BugsInPy and PyTER |
-| `rows`, `harness_rows` | benchmarks that come as rows: what they share, and what version 5 of the harness adds |
+| `rows` | what benchmarks that come as rows share |
 | `swebench`, `swesmith`, `r2egym` | what a row of each means |
 | `taskset` | lists of tasks, and stored sets |
 | `projects` | the projects that tasks are made from |

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks.harness_rows import harness_row, harness_rows
+from gumshoe.env.harness_rows import harness_row, harness_rows
 from gumshoe.errors import TaskError
 
 TEST_PATCH = make_patch({"tests/sub/test_a.py": (b"x\n", b"y\n"), "tests/sub/data.json": (None, b"{}\n")})

@@ -14,10 +14,11 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
+from gumshoe.env.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.harness_rows import harness_row
 from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
-from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, run_harness, write_predictions
+from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, run_harness
+from gumshoe.storage import write_jsonl
 from support.shop_tasks import make_taskset
 
 ONE = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch="p")
@@ -63,7 +64,7 @@ def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, mes
 
 @pytest.mark.parametrize("ours", [False, True])
 def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_predictions(tmp_path / "preds.jsonl", [ONE])
+    write_jsonl(tmp_path / "preds.jsonl", [ONE])
     (tmp_path / "rows.json").write_text(json.dumps([{**ROW, "instance_id": ["owner__shop-1"]}]))
     command = ["grade", str(tmp_path / "preds.jsonl"), "--dataset", str(tmp_path / "rows.json")]
     assert main([*command, *(["--ours"] if ours else [])]) == 2
@@ -140,7 +141,7 @@ def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pyt
     predictions = [
         Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in answers.items()
     ]
-    write_predictions(tmp_path / "preds.jsonl", predictions)
+    write_jsonl(tmp_path / "preds.jsonl", predictions)
     assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", source, "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
     assert shown["outcomes"] == {"shop/0": "resolved", "shop/1": "error"}

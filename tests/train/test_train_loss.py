@@ -15,7 +15,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from gumshoe.train.config import LoraSection
 from gumshoe.train.rows.render import UNTRAINED
 from gumshoe.train.run import lora_arguments
-from gumshoe.train.sft import Trainer
+from gumshoe.train.sft import SeekerTrainer
 from support.train.tiny_model import tiny_model
 
 ROWS = [
@@ -42,7 +42,7 @@ def mixtral() -> Any:
     )
 
 
-def trainer_of(model: Any, out: Path, kind: str) -> Trainer:
+def trainer_of(model: Any, out: Path, kind: str) -> SeekerTrainer:
     adapters = lora_arguments(LoraSection.model_validate({})) if "adapters" in kind else None
     if adapters is not None and kind == "adapters and rows":
         adapters.trainable_token_indices = {"model.embed_tokens": [10, 50], "lm_head": [10, 50]}
@@ -55,7 +55,7 @@ def trainer_of(model: Any, out: Path, kind: str) -> Trainer:
         use_cpu=True,
         report_to=[],
     )
-    return Trainer(
+    return SeekerTrainer(
         model=model,
         args=arguments,
         train_dataset=Dataset.from_list(ROWS),
@@ -64,7 +64,7 @@ def trainer_of(model: Any, out: Path, kind: str) -> Trainer:
     )
 
 
-def loss_and_gradients(kind: type[SFTTrainer], trainer: Trainer, tokens: int | None) -> tuple[float, list[Any]]:
+def loss_and_gradients(kind: type[SFTTrainer], trainer: SeekerTrainer, tokens: int | None) -> tuple[float, list[Any]]:
     model: Any = trainer.model
     model.train()
     model.zero_grad()
@@ -82,7 +82,7 @@ def loss_and_gradients(kind: type[SFTTrainer], trainer: Trainer, tokens: int | N
 def test_it_is_the_loss_of_trl_with_its_gradients(kind: str, tokens: int | None, tmp_path: Path) -> None:
     model = mixtral() if kind == "experts" else AutoModelForCausalLM.from_pretrained(tiny_model())
     trainer = trainer_of(model, tmp_path, kind)
-    loss, gradients = loss_and_gradients(Trainer, trainer, tokens)
+    loss, gradients = loss_and_gradients(SeekerTrainer, trainer, tokens)
     expected, theirs = loss_and_gradients(SFTTrainer, trainer, tokens)
     assert loss == pytest.approx(expected, rel=1e-5)
     assert loss > 0

@@ -12,11 +12,12 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
+from gumshoe.env.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.tasks.harness_rows import harness_row
 from gumshoe.env.verifier import grade_all
 from gumshoe.errors import SandboxError
-from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness, write_predictions
+from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness
+from gumshoe.storage import write_jsonl
 from support.sandboxes.testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
@@ -82,7 +83,7 @@ def report(rows: list[dict[str, Any]], folder: Path) -> HarnessReport:
         Prediction(instance_id=f"owner__shop-{name}", model_name_or_path="a/model", model_patch=patch)
         for name, (patch, _) in PATCHES.items()
     ]
-    write_predictions(folder / "preds.jsonl", predictions)
+    write_jsonl(folder / "preds.jsonl", predictions)
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return run_harness(rows, predictions, folder, workers=4, timeout_s=120)
 
@@ -118,7 +119,7 @@ def test_the_command_grades_with_our_own_grader(
     rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gold = Prediction(instance_id="owner__shop-gold", model_name_or_path="m", model_patch=GOLD)
-    write_predictions(tmp_path / "preds.jsonl", [gold])
+    write_jsonl(tmp_path / "preds.jsonl", [gold])
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--dataset", str(tmp_path / "rows.jsonl")]) == 0
     assert "1 resolved, 0 unresolved, 0 withheld, 0 empty, 0 error of 1" in capsys.readouterr().out
