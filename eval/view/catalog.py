@@ -1,7 +1,7 @@
 """Every episode of the folders that `gumshoe view` was given, and the words in it; kept up to date.
 
-Runs only grow, so what was appended to a file is all that is read of it the next time, in small batches, so that a list
-can be shown at once. Where a file was replaced, as by a new export, everything is read again, and the `era` changes.
+Runs only grow, so what was appended to a file is all that is read of it the next time. Where a file was replaced, as by
+a new export, everything is read again, and the `era` changes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import re
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gumshoe.collect.data.store import TRAJECTORIES
@@ -37,8 +36,6 @@ __all__ = ["Catalog", "CatalogEntry", "SourceState"]
 
 log = logging.getLogger(__name__)
 
-BATCH = 100
-"""Episodes that are added at a time."""
 PAUSE_S = 1.0
 
 
@@ -83,19 +80,34 @@ class SourceState:
     journals: object = None
 
 
-IndexedEpisode = tuple[CatalogEntry, str]
-"""An episode, and the words in it."""
+class Index:
+    """Episodes in the order in which they were read, and the words in them."""
 
+    def __init__(self) -> None:
+        self.entries: list[CatalogEntry] = []
+        self.by_key: dict[str, CatalogEntry] = {}
+        self.by_source: dict[str, list[CatalogEntry]] = defaultdict(list)
+        self.by_task: dict[str, list[CatalogEntry]] = defaultdict(list)
+        # In a file of SQLite's own, which is gone with the process.
+        self._words = sqlite3.connect("", check_same_thread=False)
+        self._words.execute("CREATE VIRTUAL TABLE words USING fts5(text, content='')")
 
-@dataclass
-class _Contents:
-    """All that is known of the episodes; made anew when something that was read has gone or has changed."""
+    def add(self, entry: CatalogEntry, text: str) -> None:
+        """Adds an episode, and the words that it is found by."""
+        self._words.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (len(self.entries), text))
+        self.entries.append(entry)
+        self.by_key[entry.key] = entry
+        self.by_source[entry.source.slug].append(entry)
+        self.by_task[entry.row.task].append(entry)
 
-    entries: list[CatalogEntry] = field(default_factory=list)
-    by_source: dict[str, list[CatalogEntry]] = field(default_factory=lambda: defaultdict(list))
-    live: dict[str, list[IndexedEpisode]] = field(default_factory=dict)
-    states: dict[str, SourceState] = field(default_factory=dict)
-    words: sqlite3.Connection = field(default_factory=lambda: _words())
+    def search(self, terms: str) -> list[str]:
+        """The keys of the episodes that match terms of SQLite's full-text search."""
+        found = self._words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))
+        return [self.entries[number].key for (number,) in found]
+
+    def close(self) -> None:
+        """Forgets the words."""
+        self._words.close()
 
 
 class Catalog:
@@ -114,10 +126,13 @@ class Catalog:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
         self._guard = threading.Lock()
-        """Held to read or change the episodes and words in `_contents`: the thread adds some while requests read."""
+        """Held to read or change the indexes: the thread adds episodes while requests read."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._contents = _Contents()
+        self._finished = Index()
+        self._running: dict[str, Index] = {}
+        """The episodes in progress, by the slug of their run; made anew when one of them has changed."""
+        self._states: dict[str, SourceState] = {}
         self.sources = find_sources(self._paths)
         self.version = self.era = 0
         self.ready = False
@@ -139,30 +154,32 @@ class Catalog:
 
     def state(self, source: Source) -> SourceState:
         """How much of a source has been read."""
-        return self._contents.states.get(source.slug, SourceState())
+        return self._states.setdefault(source.slug, SourceState())
 
     def entries(self, first: int = 0, limit: int | None = None) -> list[CatalogEntry]:
         """The finished episodes in the order in which they were read."""
         with self._guard:
-            return self._contents.entries[first : None if limit is None else first + limit]
+            return self._finished.entries[first : None if limit is None else first + limit]
 
     def live(self) -> list[CatalogEntry]:
         """The episodes in progress."""
         with self._guard:
-            return [entry for episodes in self._contents.live.values() for entry, _ in episodes]
+            return [entry for index in self._running.values() for entry in index.entries]
 
     def episodes_on(self, task: str) -> list[CatalogEntry]:
         """The episodes on a task, those in progress last."""
-        return [entry for entry in (*self.entries(), *self.live()) if entry.row.task == task]
+        with self._guard:
+            return [entry for index in self._indexes() for entry in index.by_task.get(task, ())]
 
     def episodes_in(self, source: Source) -> list[CatalogEntry]:
         """The finished episodes of a source."""
         with self._guard:
-            return list(self._contents.by_source.get(source.slug, ()))
+            return list(self._finished.by_source.get(source.slug, ()))
 
     def entry(self, key: str) -> CatalogEntry | None:
         """The episode with that key."""
-        return next((entry for entry in (*self.entries(), *self.live()) if entry.key == key), None)
+        with self._guard:
+            return next((index.by_key[key] for index in self._indexes() if key in index.by_key), None)
 
     def search(self, text: str) -> list[str]:
         """The keys of the episodes in which every word of `text` begins a word; what is in quotes is a phrase."""
@@ -172,12 +189,10 @@ class Catalog:
             return []
         asked = " ".join(f'"{term}"*' for term in terms)
         with self._guard:
-            live = _words()
-            contents = self._contents
-            running = [pair for pairs in contents.live.values() for pair in pairs]
-            live.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", enumerate(text for _, text in running))
-            keys = [contents.entries[number].key for number in _matching(contents.words, asked)]
-            return keys + [running[number][0].key for number in _matching(live, asked)]
+            return [key for index in self._indexes() for key in index.search(asked)]
+
+    def _indexes(self) -> list[Index]:
+        return [self._finished, *self._running.values()]
 
     def episode(self, entry: CatalogEntry) -> Trajectory:
         """The episode itself, read again. Raises DatasetError."""
@@ -229,20 +244,21 @@ class Catalog:
             found = find_sources(self._paths)
         except GumshoeError as error:
             for source in self.sources:
-                self._note_problem(self._state(source), str(error))
+                self._note_problem(self.state(source), str(error))
             return False
         if found != self.sources:
             gone = {source.slug for source in self.sources} - {source.slug for source in found}
             self.sources = found
             self.version += 1
-            if any(self._contents.by_source.get(slug) or self._contents.live.get(slug) for slug in gone):
+            if any(index.by_source.get(slug) for index in self._indexes() for slug in gone):
                 self._start_over()
         return True
 
     def _start_over(self) -> None:
         with self._guard:
-            self._contents.words.close()
-            self._contents = _Contents()
+            for index in self._indexes():
+                index.close()
+            self._finished, self._running, self._states = Index(), {}, {}
             self.version += 1
             self.era += 1
             self.ready = False
@@ -250,7 +266,7 @@ class Catalog:
     def _read_sources(self) -> bool:
         """Reads what is new in each source. Returns False if something that was read before has changed."""
         for source in self.sources:
-            state = self._state(source)
+            state = self.state(source)
             try:
                 if source.kind == "evaluation":
                     self._read_evaluation(source, state)
@@ -261,9 +277,6 @@ class Catalog:
             except (GumshoeError, OSError) as error:
                 self._note_problem(state, str(error))
         return True
-
-    def _state(self, source: Source) -> SourceState:
-        return self._contents.states.setdefault(source.slug, SourceState())
 
     def _note_problem(self, state: SourceState, problem: str) -> None:
         if state.problem != problem:
@@ -296,22 +309,16 @@ class Catalog:
         return True
 
     def _read_lines(self, source: Source, state: SourceState, file: Path) -> None:
-        batch: list[IndexedEpisode] = []
         for offset, data in read_new_lines(file, state.reached) if state.reached < state.size else ():
             try:
                 episode = read_trajectory_line(data)
                 key = f"{source.slug}~{offset}"
-                entry = CatalogEntry(key, source, TRAJECTORIES, offset, len(data), make_row(episode))
-                batch.append((entry, searchable_text(episode)))
+                self._add(CatalogEntry(key, source, TRAJECTORIES, offset, len(data), make_row(episode)), episode)
             except DatasetError:
                 state.broken += 1
             state.reached = offset + len(data) + 1
-            if len(batch) >= BATCH:
-                self._add(batch)
-                batch = []
-                if self._stop.is_set():
-                    return
-        self._add(batch)
+            if self._stop.is_set():
+                return
 
     def _read_live(self, source: Source, state: SourceState) -> None:
         """Takes in the episodes in progress, if any has changed, and whether a process works in the folder."""
@@ -321,15 +328,17 @@ class Catalog:
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
-        found: list[IndexedEpisode] = []
+        index = Index()
         for path in sorted(journals):
             episode = read_live_episode(path, source.root)
             if episode is not None:
                 key = f"{source.slug}~j.{path.stem}"
                 row = replace(make_row(episode), outcome="running", stop="running")
-                found.append((CatalogEntry(key, source, path.name, 0, 0, row, live=True), searchable_text(episode)))
+                index.add(CatalogEntry(key, source, path.name, 0, 0, row, live=True), searchable_text(episode))
         with self._guard:
-            self._contents.live[source.slug] = found
+            if source.slug in self._running:
+                self._running[source.slug].close()
+            self._running[source.slug] = index
             self.version += 1
 
     def _read_shards(self, source: Source, state: SourceState) -> bool:
@@ -342,45 +351,26 @@ class Catalog:
         state.identity = identity
         state.size = sum(file.stat().st_size for _, _, file in shards)
         for view, split, file in shards:
-            found = _shard_entries(source, state, view, split, file)
-            while batch := list(islice(found, BATCH)):
-                self._add(batch)
+            self._read_shard(source, state, view, split, file)
             state.reached += file.stat().st_size
         return True
 
-    def _add(self, found: Sequence[IndexedEpisode]) -> None:
+    def _read_shard(self, source: Source, state: SourceState, view: str, split: str, file: Path) -> None:
+        name = str(file.relative_to(source.path))
+        for number, data in enumerate(read_shard(file)):
+            key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
+            try:
+                episode = read_trajectory_row(data)
+                row = make_dataset_row(data, episode, view, split)
+                self._add(CatalogEntry(key, source, name, number, 0, row), episode)
+            except DatasetError:
+                state.broken += 1
+
+    def _add(self, entry: CatalogEntry, episode: Trajectory) -> None:
+        text = searchable_text(episode)
         with self._guard:
-            contents = self._contents
-            first = len(contents.entries)
-            for entry, _ in found:
-                contents.entries.append(entry)
-                contents.by_source[entry.source.slug].append(entry)
-            texts = ((first + number, text) for number, (_, text) in enumerate(found))
-            contents.words.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
-            self.version += bool(found)
-
-
-def _words() -> sqlite3.Connection:
-    """An empty table of words, in a file of SQLite's own that is gone with the process."""
-    connection = sqlite3.connect("", check_same_thread=False)
-    connection.execute("CREATE VIRTUAL TABLE words USING fts5(text, content='')")
-    return connection
-
-
-def _matching(words: sqlite3.Connection, terms: str) -> list[int]:
-    return [number for (number,) in words.execute("SELECT rowid FROM words WHERE words MATCH ?", (terms,))]
-
-
-def _shard_entries(source: Source, state: SourceState, view: str, split: str, file: Path) -> Iterator[IndexedEpisode]:
-    name = str(file.relative_to(source.path))
-    for number, data in enumerate(read_shard(file)):
-        key = f"{source.slug}~{view}~{split}~{file.stem.rpartition('-')[2]}~{number}"
-        try:
-            episode = read_trajectory_row(data)
-            row = make_dataset_row(data, episode, view, split)
-            yield CatalogEntry(key, source, name, number, 0, row), searchable_text(episode)
-        except DatasetError:
-            state.broken += 1
+            self._finished.add(entry, text)
+            self.version += 1
 
 
 def _planned(source: Source) -> int | None:

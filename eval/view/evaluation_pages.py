@@ -13,6 +13,7 @@ from gumshoe.errors import DatasetError, GumshoeError
 from gumshoe.eval.records import ALL, Result, Summary
 from gumshoe.eval.score.metrics import METRICS, Metric, changed_lines
 from gumshoe.eval.view.sources import ARMS, Source, read_config, read_once
+from gumshoe.records import Location, Trajectory
 from gumshoe.storage import describe, read_json, read_records
 
 __all__ = ["arm_label", "episode_in_evaluation", "evaluation_page", "read_results", "task_page"]
@@ -104,14 +105,15 @@ def task_page(source: Source, task: str, keys: Mapping[tuple[str, str], str], go
 
 
 def episode_in_evaluation(
-    source: Source, arm: str, episode: Mapping[str, Any], keys: Mapping[tuple[str, str], str]
+    source: Source, arm: str, episode: Trajectory, gold: str | None, keys: Mapping[tuple[str, str], str]
 ) -> dict[str, Any]:
     """What an evaluation says about an episode of one of its arms, or of its solver.
 
     Args:
         source: the evaluation.
         arm: name of the run folder that the episode is from.
-        episode: as the player gets it.
+        episode: the episode.
+        gold: the gold patch of its task, where it is known.
         keys: by (arm, id of the trajectory), the address of the episode.
 
     Returns:
@@ -125,20 +127,20 @@ def episode_in_evaluation(
     """
     summary = _read_summary(source) or {"solver": ""}
     titles = _arm_labels(source)
-    found = [one for one in read_results(source) if one.task_id == episode["task"]["id"]]
-    own = next((one for one in found if one.arm == arm and episode["id"] in (one.trajectory, one.solver)), None)
-    answers = [_answer(one, titles, keys, episode["gold"]) for one in found if one is not own and _was_tried(one)]
+    found = [one for one in read_results(source) if one.task_id == episode.task.id]
+    own = next((one for one in found if one.arm == arm and episode.id in (one.trajectory, one.solver)), None)
+    answers = [_answer(one, titles, keys, gold) for one in found if one is not own and _was_tried(one)]
     if own is not None and _was_tried(own):
-        pack = episode["pack"]
-        places = _places(own.patch, pack["locations"]) if pack is not None else {}
-        answers.insert(0, {**_answer(own, titles, keys, episode["gold"]), "mine": True, **places})
+        pack = episode.context_pack
+        places = _places(own.patch, pack.locations) if pack is not None else {}
+        answers.insert(0, {**_answer(own, titles, keys, gold), "mine": True, **places})
     return {
         "evaluation": source.slug,
         "arm": arm,
         "title": titles.get(arm, arm),
         "solver": summary["solver"],
         "scores": own.scores if own is not None else {},
-        "given": keys.get((arm, own.trajectory)) if own is not None and own.solver == episode["id"] else None,
+        "given": keys.get((arm, own.trajectory)) if own is not None and own.solver == episode.id else None,
         "answers": answers,
     }
 
@@ -171,14 +173,11 @@ def _answer(
     }
 
 
-def _places(patch: str, locations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _places(patch: str, locations: Sequence[Location]) -> dict[str, Any]:
     """Which locations of a pack a patch changes, and where it changes something else."""
     changed = changed_lines(patch) or {}
-    held = [
-        {line for line in changed.get(clean_path(place["path"]), ()) if place["start"] <= line <= place["end"]}
-        for place in locations
-    ]
-    inside = {(clean_path(place["path"]), line) for place, lines in zip(locations, held, strict=True) for line in lines}
+    held = [{line for line in changed.get(clean_path(place.path), ()) if line in place.lines} for place in locations]
+    inside = {(clean_path(place.path), line) for place, lines in zip(locations, held, strict=True) for line in lines}
     outside = [
         {"path": path, "line": line}
         for path, lines in sorted(changed.items())

@@ -23,7 +23,7 @@ from gumshoe.eval.view.evaluation_pages import (
 )
 from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.sources import GoldPatches, Source
-from gumshoe.records import Location
+from gumshoe.records import Location, Trajectory
 
 __all__ = ["Library", "NotThere", "open_library"]
 
@@ -120,7 +120,8 @@ class Library:
         entry = self._find(key)
         source = entry.source
         gold = None if entry.live else self._gold.find(entry.row.task, source)
-        found = episode_page(self.catalog.episode(entry), gold, kind=source.kind, live=entry.live)
+        episode = self.catalog.episode(entry)
+        found = episode_page(episode, gold, kind=source.kind, live=entry.live)
         siblings = self.catalog.episodes_on(entry.row.task) if entry.row.task else []
         if source.kind == "dataset":
             found["stop"] = entry.row.stop
@@ -131,7 +132,7 @@ class Library:
             "row": self._rows_of([entry])[0],
             "siblings": self._rows_of(siblings[:SIBLINGS]),
             "tree": self._tree(entry, siblings),
-            **cap({**found, "evaluated": self._evaluation_of(entry, found)}),
+            **cap({**found, "evaluated": self._evaluation_of(entry, episode, gold)}),
         }
 
     def raw(self, key: str) -> bytes:
@@ -233,13 +234,13 @@ class Library:
         shown = {row["id"]: row for row in self._rows_of(found)}
         return tried_decisions(entry.row.id, (self.catalog.episode(one) for one in found), shown)
 
-    def _evaluation_of(self, entry: CatalogEntry, found: Answer) -> Answer | None:
+    def _evaluation_of(self, entry: CatalogEntry, episode: Trajectory, gold: str | None) -> Answer | None:
         """What the evaluation that a run belongs to says about an episode."""
         parent = self.catalog.source(entry.source.parent)
         if parent is None or entry.live:
             return None
         try:
-            return episode_in_evaluation(parent, entry.source.path.name, found, self._keys(parent))
+            return episode_in_evaluation(parent, entry.source.path.name, episode, gold, self._keys(parent))
         except DatasetError:
             return None
 
