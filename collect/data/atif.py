@@ -19,7 +19,7 @@ from gumshoe.collect.data.messages import (
     foreign_task,
     reading,
     tool_answer,
-    tool_kind,
+    tool_schema,
 )
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -228,7 +228,7 @@ def _answers(
 
 
 def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
-    return tuple(tool_kind(definition) for definition in data["agent"].get("tool_definitions") or ())
+    return tuple(tool_schema(definition) for definition in data["agent"].get("tool_definitions") or ())
 
 
 def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:

@@ -1,12 +1,12 @@
-"""Chat messages of any agent as a trajectory; among them the files of SWE-agent (`.traj`) and of mini-swe-agent
-(`.traj.json`).
+"""Chat messages of any agent as a trajectory, and the files that agents write around them: rows of data sets, those of
+SWE-agent (`.traj`) and of mini-swe-agent (`.traj.json`).
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from gumshoe.records import (
     Trajectory,
     Usage,
 )
-from gumshoe.storage import describe
+from gumshoe.storage import describe, parse_json
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
 __all__ = [
@@ -38,10 +38,11 @@ __all__ = [
     "foreign_task",
     "from_messages",
     "from_mini_swe_agent",
+    "from_row",
     "from_swe_agent",
     "reading",
     "tool_answer",
-    "tool_kind",
+    "tool_schema",
 ]
 
 
@@ -63,7 +64,7 @@ def from_messages(
     """The trajectory in chat messages in the OpenAI form; calls may also be Hermes text. Raises DatasetError."""
     turns = _turns(messages, name)
     with reading(f"{name}: the list of tools"):
-        schemas = tuple(tool_kind(tool) for tool in tools)
+        schemas = tuple(tool_schema(tool) for tool in tools)
     policy = PolicyInfo(kind=source, agent="unknown")
     return assemble(turns, task=foreign_task(name, source=source), policy=policy, tools=schemas)
 
@@ -121,7 +122,7 @@ def foreign_task(name: str, *, source: str) -> TaskRef:
     return TaskRef(id=name or "unnamed", hash="", source=source, regime="issue")
 
 
-def tool_kind(definition: Mapping[str, Any]) -> ToolSchema:
+def tool_schema(definition: Mapping[str, Any]) -> ToolSchema:
     """A tool in the OpenAI form, with or without its outer layer."""
     inner = definition.get("function", definition)
     return ToolSchema(
@@ -217,26 +218,45 @@ def reading(where: str) -> Generator[None]:
         raise DatasetError(f"{where} cannot be read: a value is not of the type that it should be ({told})") from None
 
 
+# - files of agents
+
+
 STOPS = {
     "submitted": StopReason.SUBMITTED,
     "exit_cost": StopReason.COST_LIMIT,
     "exit_context": StopReason.CONTEXT_OVERFLOW,
     "exit_format": StopReason.NO_TOOL_CALL,
     "exit_total_execution_time": StopReason.WALL_LIMIT,
-}
-MINI_STOPS = {
     "Submitted": StopReason.SUBMITTED,
     "LimitsExceeded": StopReason.COST_LIMIT,
     "TimeExceeded": StopReason.WALL_LIMIT,
     "ContextWindowExceededError": StopReason.CONTEXT_OVERFLOW,
     "RepeatedFormatError": StopReason.NO_TOOL_CALL,
 }
+"""What the words of SWE-agent mean, then those of mini-swe-agent."""
 BASH = {
     "name": "bash",
     "description": "Execute a bash command",
     "parameters": {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
 }
 """The only tool of mini-swe-agent."""
+
+
+def from_row(row: Mapping[str, Any], *, name: str) -> Trajectory:
+    """The trajectory in a row with `messages`, and perhaps `tools` and `id`; many sets hold both lists as JSON text.
+
+    Raises DatasetError.
+    """
+    messages, tools = _decoded(row.get("messages")), _decoded(row.get("tools"))
+    if not isinstance(messages, list):
+        raise DatasetError("it has no list of messages")
+    return from_messages(messages, tools or (), name=str(row.get("id") or name))
+
+
+def _decoded(value: Any) -> Any:
+    with suppress(ValueError):
+        return parse_json(value) if isinstance(value, str) else value
+    return value
 
 
 def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
@@ -253,29 +273,15 @@ def from_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
         with reading(f"{name}: message {number}"):
             messages.append(_with_call_id(message))
     found = from_messages(messages, name=name, source="swe-agent")
-    policy = PolicyInfo(kind="swe-agent", agent=str(messages[0].get("agent") or "main") if messages else "main")
     with reading(f"{name}: its info"):
-        known = {
-            "patch": info.get("submission") or "",
-            "stop": _stop_reason(info.get("exit_status")),
-            "usage": _statistics(info),
-        }
-        return Trajectory.model_validate({**dict(found), **known, "policy": policy})
-
-
-def _statistics(info: Mapping[str, Any]) -> Usage:
-    statistics = info.get("model_stats") or {}
-    return Usage(
-        prompt_tokens=int(statistics.get("tokens_sent") or 0),
-        completion_tokens=int(statistics.get("tokens_received") or 0),
-        cost_usd=statistics.get("instance_cost"),
-    )
-
-
-def _stop_reason(status: object) -> StopReason:
-    """Why it ended. With `submitted (exit_cost)`, what was there when the money ran out was submitted."""
-    words = str(status).replace("(", " ").replace(")", " ").split()
-    return STOPS.get(words[-1], StopReason.UNKNOWN) if words else StopReason.UNKNOWN
+        statistics = info.get("model_stats") or {}
+        usage = Usage(
+            prompt_tokens=int(statistics.get("tokens_sent") or 0),
+            completion_tokens=int(statistics.get("tokens_received") or 0),
+            cost_usd=statistics.get("instance_cost"),
+        )
+        policy = PolicyInfo(kind="swe-agent", agent=str(messages[0].get("agent") or "main") if messages else "main")
+        return _ended(found, info, info.get("submission") or "", usage, policy)
 
 
 def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -287,34 +293,34 @@ def _with_call_id(message: Mapping[str, Any]) -> dict[str, Any]:
 def from_mini_swe_agent(data: Mapping[str, Any], *, name: str) -> Trajectory:
     """The trajectory in a file of mini-swe-agent 2: its messages, its usage, and its submission if that is a patch.
 
-    Raises:
-        DatasetError: it is not such a file.
+    Raises DatasetError.
     """
     messages, info = data.get("messages"), data.get("info")
     if not isinstance(messages, list) or not isinstance(info, dict):
         raise DatasetError(f"{name} is not a file of mini-swe-agent: it has no messages and info")
     said = [message for message in messages if not (isinstance(message, dict) and message.get("role") == "exit")]
     found = from_messages(said, [BASH], name=name, source="mini-swe-agent")
-    submission = str(info.get("submission") or "")
     with reading(f"{name}: its info"):
-        usage, model = _stated_usage(said, info), str(info["config"]["model"]["model_name"])
-    return found.model_copy(
-        update={
-            "patch": submission if submission.startswith("diff ") else "",
-            "stop": MINI_STOPS.get(str(info.get("exit_status")), StopReason.UNKNOWN),
-            "usage": usage,
-            "policy": PolicyInfo(kind="mini-swe-agent", model=model, agent="default"),
-        }
-    )
+        responses = [(message.get("extra") or {}).get("response") for message in said]
+        stated = [response.get("usage") or {} for response in responses if isinstance(response, dict)]
+        usage = Usage(
+            prompt_tokens=sum(int(one.get("prompt_tokens") or 0) for one in stated),
+            completion_tokens=sum(int(one.get("completion_tokens") or 0) for one in stated),
+            # 0 is a cost that mini-swe-agent did not know.
+            cost_usd=float((info.get("model_stats") or {}).get("instance_cost") or 0.0) or None,
+        )
+        model = str(info["config"]["model"]["model_name"])
+        submission = str(info.get("submission") or "")
+        patch = submission if submission.startswith("diff ") else ""
+        policy = PolicyInfo(kind="mini-swe-agent", model=model, agent="default")
+        return _ended(found, info, patch, usage, policy)
 
 
-def _stated_usage(messages: list[dict[str, Any]], info: Mapping[str, Any]) -> Usage:
-    """Tokens as the servers' answers state them; a cost of 0 is one that mini-swe-agent did not know."""
-    answers = [(message.get("extra") or {}).get("response") for message in messages]
-    stated = [answer.get("usage") or {} for answer in answers if isinstance(answer, dict)]
-    cost = float((info.get("model_stats") or {}).get("instance_cost") or 0.0)
-    return Usage(
-        prompt_tokens=sum(int(one.get("prompt_tokens") or 0) for one in stated),
-        completion_tokens=sum(int(one.get("completion_tokens") or 0) for one in stated),
-        cost_usd=cost or None,
-    )
+def _ended(found: Trajectory, info: Mapping[str, Any], patch: str, usage: Usage, policy: PolicyInfo) -> Trajectory:
+    """The trajectory with what a file's info says of its end.
+
+    With `submitted (exit_cost)`, what was there when the money ran out was submitted.
+    """
+    words = str(info.get("exit_status")).replace("(", " ").replace(")", " ").split()
+    stop = STOPS.get(words[-1], StopReason.UNKNOWN) if words else StopReason.UNKNOWN
+    return Trajectory.model_validate({**dict(found), "patch": patch, "stop": stop, "usage": usage, "policy": policy})
