@@ -10,12 +10,12 @@ from pathlib import Path
 
 from gumshoe.collect.config import CollectConfig, CustomConfig, HumanConfig
 from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
-from gumshoe.collect.data.tree import is_whole
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
+from gumshoe.collect.run.branching import is_whole
 from gumshoe.collect.run.control import Control, stop_on_signals
 from gumshoe.collect.run.progress import ProgressDisplay
 from gumshoe.collect.run.runner import Runner, RunResult, open_factories, plan_episodes

@@ -92,8 +92,10 @@ def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
     """How many episodes began in the middle of another one, how many trees there are, and how many are whole."""
     if config is None:
         return {}
+    from gumshoe.collect.run.branching import missing_branches
+
     trees = Trees(nodes)
-    whole = sum(trees.missing(root, config) == 0 for root in trees.roots)
+    whole = sum(missing_branches(trees, root, config) == 0 for root in trees.roots)
     branches = sum(node.branch is not None for node in nodes)
     return {"branches": branches, "trees": len(trees.roots), "whole_trees": whole}
 

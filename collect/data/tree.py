@@ -1,32 +1,18 @@
-"""Trees: episodes of one task that share a beginning, and what each decision in them was worth.
+"""Trees of finished episodes that share a beginning, and what each decision in them was worth.
 
-A tree is stored as trajectories. The first one is a whole episode; every other one names the trajectory that it
-branched from and the first step of its own (`Trajectory.branch`). Which decisions branch follows from the
-trajectories that are there, so a stopped run knows what its trees still lack. Values are computed, never stored.
+Values are computed, never stored. Which episodes branch, and where, is up to `gumshoe.collect.run.branching`.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from statistics import fmean
 
-from gumshoe.collect.config import BranchConfig
-from gumshoe.collect.episode.spec import REPORT_SCORE, EpisodeSpec
+from gumshoe.collect.episode.spec import REPORT_SCORE
 from gumshoe.records import BranchPoint, Decision, Trajectory
 
-__all__ = [
-    "DecisionValue",
-    "Node",
-    "Trees",
-    "branch_steps",
-    "is_whole",
-    "node_of",
-    "open_episodes",
-    "outcome_of",
-]
+__all__ = ["DecisionValue", "Node", "Trees", "node_of", "outcome_of"]
 
 
 @dataclass(frozen=True)
@@ -73,62 +59,6 @@ def node_of(trajectory: Trajectory) -> Node:
     return Node(trajectory.id, trajectory.branch, kinds, outcome_of(trajectory))
 
 
-def branch_steps(
-    branch: BranchPoint | None, level: int, kinds: Sequence[Decision | None], config: BranchConfig
-) -> list[int]:
-    """The steps of an episode at which it branches, as far as its decisions are known.
-
-    Args:
-        branch: where it itself branched from another one.
-        level: how many decisions on the way to it have branched.
-        kinds: the decisions of its steps, those before its branch point included.
-        config: where episodes branch.
-    """
-    # The decision with which a branch begins is one of those that were tried in place of its parent's.
-    first = 0 if branch is None else branch.step + 1
-    wanted = (step for step in range(max(first, config.skip), len(kinds)) if config.at in ("any", kinds[step]))
-    return list(islice(wanted, config.depth - level))
-
-
-def open_episodes(
-    root: EpisodeSpec,
-    config: BranchConfig | None,
-    nodes: Mapping[str, Node | None],
-    given_up: Callable[[str], bool] = lambda _: False,
-) -> Iterator[EpisodeSpec]:
-    """The episodes of a tree that are still to be played, a parent before its branches; `nodes` may grow meanwhile.
-
-    Args:
-        root: its first episode.
-        config: where it branches; None: nowhere.
-        nodes: the finished episodes by id; None for one of a run that does not branch.
-        given_up: whether an episode has failed too often.
-    """
-    pending = [root]
-    while pending:
-        spec = pending.pop()
-        if spec.id not in nodes:
-            if given_up(spec.id):
-                continue
-            yield spec
-        node = nodes.get(spec.id)
-        if node is not None and config is not None:
-            pending += _branches(spec, node, config)
-
-
-def is_whole(root: EpisodeSpec, config: BranchConfig | None, nodes: Mapping[str, Node | None]) -> bool:
-    """Whether an episode is finished, along with all that branches from it. Arguments as for `open_episodes`."""
-    return next(open_episodes(root, config, nodes), None) is None
-
-
-def _branches(parent: EpisodeSpec, node: Node, config: BranchConfig) -> Iterator[EpisodeSpec]:
-    for level, step in enumerate(branch_steps(parent.branch, parent.level, node.kinds, config), start=parent.level + 1):
-        for number in range(config.width - 1, 0, -1):
-            seed = random.Random(f"{parent.seed}/{step}.{number}").getrandbits(48)
-            point = BranchPoint(parent=parent.id, step=step)
-            yield replace(parent, branch=point, number=number, level=level, seed=seed)
-
-
 class Trees:
     """Finished episodes by the trees that they belong to.
 
@@ -151,20 +81,6 @@ class Trees:
     def roots(self) -> list[Node]:
         """The episodes that are not branches, and those whose parent is not there."""
         return [node for node in self.nodes.values() if node.branch is None or node.branch.parent not in self.nodes]
-
-    def missing(self, node: Node, config: BranchConfig, level: int = 0) -> int:
-        """How many branches of an episode, and of its branches, are known to be wanted and are not there.
-
-        Args:
-            node: the episode.
-            config: where it branches.
-            level: how many decisions on the way to it have branched.
-        """
-        count = 0
-        for below, step in enumerate(branch_steps(node.branch, level, node.kinds, config), start=level + 1):
-            found = [child for child in self.branches(node.id) if child.start == step]
-            count += config.width - 1 - len(found) + sum(self.missing(child, config, below) for child in found)
-        return count
 
     def owner(self, id: str, step: int) -> str:
         """The trajectory that a step originally belongs to: `id`, or one that it branched from after the step."""

@@ -3,7 +3,8 @@
 | part | holds |
 |---|---|
 | `runner` | all episodes of a run: the queue, the workers, what is tried again |
-| `play` | one episode with its policy, to its trajectory and verdict; where the episodes of a tree begin |
+| `play` | one episode with its policy, to its trajectory and verdict |
+| `branching` | trees: which episodes of one are still to be played, and where each begins |
 | `control` | what the workers share: whether to stop, what was spent; threads and signals |
 | `progress` | how far the run has come, on a terminal |
 | `cluster` | environments on the nodes of a Ray cluster |

@@ -1,7 +1,6 @@
-"""Plays episodes: asks the policy, keeps its answers in a journal, stops when the run does.
+"""Plays one episode to its trajectory: asks the policy, keeps its answers in a journal, stops when the run does.
 
-`play` ends with the episode's trajectory, which has the final patch and its verdict. `OpenTree` begins episodes that
-branch from others.
+The trajectory has the final patch, its verdict, and where it comes from.
 """
 
 from __future__ import annotations
@@ -9,16 +8,15 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
 
 from gumshoe import __version__
-from gumshoe.collect.config import BranchConfig, LimitsConfig
-from gumshoe.collect.data.journal import Journal, comparable
-from gumshoe.collect.data.tree import branch_steps
+from gumshoe.collect.config import LimitsConfig
+from gumshoe.collect.data.journal import Journal
 from gumshoe.collect.episode.conversation import describe_turn
-from gumshoe.collect.episode.episode import AnyEnv, Episode, EpisodeSnapshot, Perform, Request, StepResult
+from gumshoe.collect.episode.episode import AnyEnv, Episode, Perform, Request, StepResult
 from gumshoe.collect.episode.spec import REPORT_SCORE, Agent, EpisodeSpec, task_ref
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.collect.run.control import Control, Interrupted, run_cancellable
@@ -26,22 +24,20 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.verifier import Grade, grade_of, without_tests
-from gumshoe.errors import ContextOverflow, SandboxError
+from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
 from gumshoe.records import (
     Completion,
     Decision,
-    Observation,
     PolicyInfo,
     Provenance,
     Score,
-    Step,
     StopReason,
     ToolCall,
     Trajectory,
 )
 
-__all__ = ["OpenTree", "cancellable", "finished_trajectory", "play", "play_one"]
+__all__ = ["cancellable", "finished_trajectory", "play", "play_one"]
 
 
 def play(
@@ -222,91 +218,3 @@ def _provenance(episode: Episode) -> Provenance:
         seed=episode.spec.seed,
         created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
-
-
-class OpenTree:
-    """Where the episodes of one tree begin: in a fresh sandbox, or in that of the previous episode.
-
-    A branch continues from a snapshot of its parent if there is one. If there is none, because the process that made
-    it was killed or because a snapshot could not hold everything, the parent's turns up to the branch are carried out
-    again in a fresh sandbox, and must be answered as before.
-
-    Args:
-        config: which decisions branch; None: none do, and every episode begins anew.
-        read: returns a finished trajectory, given its id.
-    """
-
-    def __init__(self, config: BranchConfig | None, read: Callable[[str], Trajectory]) -> None:
-        self._config = config
-        self._read = read
-        self._episode: Episode | None = None
-        self._snapshots: dict[tuple[str, int], EpisodeSnapshot] = {}
-        self._finished: dict[str, Trajectory] = {}
-
-    def begin(self, spec: EpisodeSpec, make: Callable[[], Episode]) -> Episode:
-        """The episode, ready for the first turn of its own.
-
-        Args:
-            spec: what is to be played.
-            make: makes an episode with an environment of its own.
-
-        Raises:
-            SandboxError, TaskError, ConfigError: no sandbox starts, or the parent's turns now get other answers.
-        """
-        point = spec.branch
-        kept = self._snapshots.get((point.parent, point.step)) if point is not None else None
-        if kept is not None and self._episode is not None:
-            self._episode.restore(kept, spec)
-            return self._episode
-        self.close()
-        self._episode = make()
-        if point is not None:
-            parent = self._finished.get(point.parent) or self._read(point.parent)
-            self._finished[point.parent] = parent
-            _replay(self._episode, parent.steps[: point.step])
-            self._take_snapshot(self._episode, point.parent, point.step)
-        return self._episode
-
-    def keep_branch_point(self, episode: Episode, completion: Completion) -> None:
-        """Called with a turn's completion before it is acted on: keeps the place if the episode branches there."""
-        if self._config is None:
-            return
-        kinds = [*(step.decision for step in episode.steps), episode.decision(completion)]
-        if len(episode.steps) in branch_steps(episode.spec.branch, episode.spec.level, kinds, self._config):
-            self._take_snapshot(episode, episode.spec.id, len(episode.steps))
-
-    def finish(self, trajectory: Trajectory) -> None:
-        """Takes note of a finished trajectory."""
-        # Programs that were left running must not affect the next branch.
-        if self._config is None or trajectory.tampering:
-            self.close()
-        if self._config is not None:
-            self._finished[trajectory.id] = trajectory
-
-    def close(self) -> None:
-        """Removes the sandbox and forgets its snapshots. Idempotent."""
-        episode, self._episode = self._episode, None
-        self._snapshots.clear()
-        if episode is not None:
-            episode.close()
-
-    def _take_snapshot(self, episode: Episode, trajectory: str, step: int) -> None:
-        kept = episode.snapshot()
-        if kept is not None:
-            self._snapshots[trajectory, step] = kept
-
-
-def _replay(episode: Episode, steps: Sequence[Step]) -> None:
-    """Carries out turns again. Raises SandboxError if they are answered differently."""
-    for step in steps:
-        # The first request starts the environment.
-        episode.next_request()
-        again = episode.accept(step.completion)
-        if episode.stop is not None or _texts(again.observations) != _texts(step.observations):
-            name = episode.spec.id
-            raise SandboxError(f"{name} cannot begin: its parent's turn {step.index} was answered differently now")
-    episode.next_request()
-
-
-def _texts(observations: Sequence[Observation]) -> list[str]:
-    return [comparable(observation.text) for observation in observations]

@@ -27,12 +27,12 @@ from typing import Any, Protocol
 from gumshoe.collect.config import CollectConfig, RayConfig, TasksConfig
 from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
-from gumshoe.collect.data.tree import is_whole, open_episodes
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies import make_policy
+from gumshoe.collect.run.branching import OpenTree, is_whole, open_episodes
 from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
-from gumshoe.collect.run.play import OpenTree, cancellable, play
+from gumshoe.collect.run.play import cancellable, play
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError, TaskError

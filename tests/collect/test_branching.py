@@ -21,6 +21,7 @@ from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
+from gumshoe.collect.run.branching import missing_branches
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 from support.provider_server import Handler, chat, provider
@@ -243,4 +244,4 @@ def test_a_decisions_value_is_the_mean_of_what_followed() -> None:
     assert trees.decision("t", 0).advantage is None
     assert [root.id for root in trees.roots] == ["t"]
     wanted = BranchConfig(at="any", width=3, depth=2, skip=1)
-    assert trees.missing(trees.nodes["t"], wanted) == (3 - 1 - 2) + (3 - 1 - 1) + (3 - 1 - 1)
+    assert missing_branches(trees, trees.nodes["t"], wanted) == (3 - 1 - 2) + (3 - 1 - 1) + (3 - 1 - 1)
