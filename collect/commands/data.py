@@ -138,7 +138,10 @@ def run_convert(arguments: argparse.Namespace) -> int:
     if out.exists() and any(out.iterdir() if out.is_dir() else [out]):
         raise ConfigError(f"{out} already exists: choose another --out")
     copies = Copies()
-    count = _write_atif(_distinct(arguments.sources, copies), out) if arguments.to else _read_files(arguments, out)
+    if arguments.to:
+        count = _write_atif(copies.leave_out(_trajectories_in(arguments.sources)), out)
+    else:
+        count = _read_files(arguments, out)
     left_out = f"; left out: {copies.count} given more than once" if copies.count else ""
     print(f"{out}: {count} trajectories{left_out}")
     return 0
@@ -163,10 +166,10 @@ def _read_files(arguments: argparse.Namespace, out: Path) -> int:
         return write_trajectories(fresh, found)
 
 
-def _distinct(sources: Sequence[Path], copies: Copies) -> Iterator[Trajectory]:
+def _trajectories_in(sources: Sequence[Path]) -> Iterator[Trajectory]:
+    """Those of run folders, and of files of trajectories."""
     for source in sources:
-        found = read_records(source, Trajectory) if source.is_file() else read_trajectories(source)
-        yield from (trajectory for trajectory in found if not copies.is_copy(trajectory))
+        yield from read_records(source, Trajectory) if source.is_file() else read_trajectories(source)
 
 
 EXPORT_EXAMPLES = """\

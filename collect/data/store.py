@@ -294,7 +294,7 @@ def has_failed(trajectory: Trajectory) -> bool:
 
 
 class Copies:
-    """Tells copies of episodes from episodes that only have the same id, as those of two arms may have.
+    """Leaves out copies of episodes. Those that only have the same id, as episodes of two arms may, are no copies.
 
     Attributes:
         count: how many copies there were.
@@ -304,10 +304,12 @@ class Copies:
         self.count = 0
         self._seen: set[bytes] = set()
 
-    def is_copy(self, trajectory: Trajectory) -> bool:
-        """Whether one with the same content was asked about before."""
-        digest = hashlib.sha256(trajectory.model_dump_json().encode()).digest()
-        copied = digest in self._seen
-        self._seen.add(digest)
-        self.count += copied
-        return copied
+    def leave_out(self, trajectories: Iterable[Trajectory]) -> Iterator[Trajectory]:
+        """The trajectories whose content was not among those of earlier ones."""
+        for trajectory in trajectories:
+            digest = hashlib.sha256(trajectory.model_dump_json().encode()).digest()
+            if digest in self._seen:
+                self.count += 1
+            else:
+                self._seen.add(digest)
+                yield trajectory

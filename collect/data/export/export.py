@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from gumshoe.collect.data.export.card import Statistics, render_card
 from gumshoe.collect.data.export.rows import (
     COLUMNS,
     DECISION_COLUMNS,
+    SPLITS,
     Dropped,
     SeekerView,
     agent_decision_rows,
@@ -40,7 +41,6 @@ __all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
 
 VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions", *TREE_VIEWS)
 DEFAULT_VIEWS = ("agent", "seeker")
-RowMaker = Callable[[Trajectory], list[dict[str, Any]]]
 ROWS_A_GROUP, ROWS_A_SHARD = 32, 5000
 FINGERPRINT_DIGITS = 12
 
@@ -51,6 +51,14 @@ class ExportResult:
 
     rows: dict[str, dict[str, int]]
     dropped: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True)
+class View:
+    """One kind of rows: its columns with their kinds, and how the rows of an episode are made, which raises Dropped."""
+
+    columns: Mapping[str, str]
+    rows: Callable[[Trajectory], Iterable[dict[str, Any]]]
 
 
 def export_runs(
@@ -85,69 +93,57 @@ def export_runs(
             episodes of a tree have one id.
     """
     _check_target(out)
-    projects = _survey(runs, unique=bool(set(views) & set(TREE_VIEWS)))
+    projects = _survey(runs, unique=not TREE_VIEWS.isdisjoint(views))
     held_out = held_out_projects(projects, test_share)
-    seeker = SeekerView(unresolved=unresolved)
-    wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
-    trees = TreeRows(lambda: _all(runs)) if set(views) & set(TREE_VIEWS) else TreeRows(tuple)
-    makers: dict[str, RowMaker] = {
-        "preferences": lambda trajectory: list(trees.preferences(trajectory)),
-        "steps_scored": lambda trajectory: [trees.scored(trajectory)],
-        "agent": lambda trajectory: [agent_row(_whole(wanted(trajectory)))],
-        "agent_decisions": lambda trajectory: list(agent_decision_rows(wanted(trajectory))),
-        "seeker": lambda trajectory: [seeker.row(_whole(trajectory))],
-        "seeker_decisions": lambda trajectory: list(decision_rows(seeker.row(_whole(trajectory)))),
-    }
-    statistics = {view: Statistics() for view in views}
     identities: dict[str, str] = {}
     sandboxes: Counter[str] = Counter()
     with new_folder(out) as fresh:
-        with ExitStack() as stack:
+        with ExitStack() as files:
             writers = {
-                (view, split): stack.enter_context(_ShardWriter(fresh / view, split, columns=columns_of(view)))
-                for view in views
-                for split in ("train", "test")
+                name: _ViewWriter(view, fresh / name, files)
+                for name, view in _make_views(views, runs, unresolved).items()
             }
             copies = Copies()
-            for run, trajectory in _with_run(runs, copies):
+            for run, trajectory in _episodes(runs, copies):
                 identities[run.name] = trajectory.provenance.config_hash
                 sandboxes[trajectory.provenance.sandbox] += 1
                 split = split_of(trajectory, held_out)
-                for view in views:
-                    _add(view, split, trajectory, makers[view], writers, statistics[view], held_out_bugs)
+                left_out = is_held_out_bug(trajectory) and not held_out_bugs
+                for writer in writers.values():
+                    if left_out:
+                        writer.counts.dropped["held-out bug"] += 1
+                    else:
+                        writer.add(trajectory, split)
+        counts = {name: writer.counts for name, writer in writers.items()}
         if copies.count:
-            for counts in statistics.values():
-                counts.dropped["given more than once"] = copies.count
-        if not any(counts.rows.total() for counts in statistics.values()):
-            raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(statistics)}")
+            for of_view in counts.values():
+                of_view.dropped["given more than once"] = copies.count
+        if not any(of_view.rows.total() for of_view in counts.values()):
+            raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(counts)}")
         fingerprint = _add_fingerprint(fresh)
-        card = render_card(statistics, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
+        card = render_card(counts, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
         (fresh / "README.md").write_text(card, encoding="utf-8")
     return ExportResult(
-        rows={view: {split: counts.rows[split] for split in ("train", "test")} for view, counts in statistics.items()},
-        dropped={view: dict(counts.dropped) for view, counts in statistics.items()},
+        rows={name: {split: of_view.rows[split] for split in SPLITS} for name, of_view in counts.items()},
+        dropped={name: dict(of_view.dropped) for name, of_view in counts.items()},
     )
 
 
-def _add(
-    view: str,
-    split: str,
-    trajectory: Trajectory,
-    make: RowMaker,
-    writers: dict[tuple[str, str], _ShardWriter],
-    counts: Statistics,
-    held_out_bugs: bool,
-) -> None:
-    try:
-        if is_held_out_bug(trajectory) and not held_out_bugs:
-            raise Dropped("held-out bug")
-        rows = make(trajectory)
-    except Dropped as dropped:
-        counts.dropped[dropped.reason] += 1
-        return
-    for row in rows:
-        writers[view, split].write(row)
-        counts.add(split, row, trajectory)
+def _make_views(names: Sequence[str], runs: Sequence[Path], unresolved: bool) -> dict[str, View]:
+    """The views of these names."""
+    seeker = SeekerView(unresolved=unresolved)
+    wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
+    needs_trees = not TREE_VIEWS.isdisjoint(names)
+    trees = TreeRows(lambda: (trajectory for _, trajectory in _episodes(runs, Copies())) if needs_trees else ())
+    views = {
+        "agent": View(COLUMNS, lambda trajectory: [agent_row(_whole(wanted(trajectory)))]),
+        "seeker": View(COLUMNS, lambda trajectory: [seeker.row(_whole(trajectory))]),
+        "agent_decisions": View(DECISION_COLUMNS, lambda trajectory: agent_decision_rows(wanted(trajectory))),
+        "seeker_decisions": View(DECISION_COLUMNS, lambda trajectory: decision_rows(seeker.row(_whole(trajectory)))),
+        "preferences": View(PREFERENCE_COLUMNS, trees.preferences),
+        "steps_scored": View(SCORED_COLUMNS, lambda trajectory: [trees.scored(trajectory)]),
+    }
+    return {name: views[name] for name in names}
 
 
 def _not_lost(trajectory: Trajectory) -> Trajectory:
@@ -164,40 +160,30 @@ def _whole(trajectory: Trajectory) -> Trajectory:
     return trajectory
 
 
-def columns_of(view: str) -> dict[str, str]:
-    """The columns of a view, with their kinds."""
-    own = {"preferences": PREFERENCE_COLUMNS, "steps_scored": SCORED_COLUMNS}
-    return own.get(view, DECISION_COLUMNS if view.endswith("_decisions") else COLUMNS)
-
-
 def _survey(runs: Sequence[Path], unique: bool) -> set[str]:
     """The projects of all episodes. With `unique`, raises DatasetError where two of them have one id."""
     projects: set[str] = set()
     places: dict[str, Path] = {}
-    for run, trajectory in _with_run(runs, Copies()):
+    for run, trajectory in _episodes(runs, Copies()):
         projects.add(project_of(trajectory))
         if unique and trajectory.id in places:
             raise DatasetError(
                 f"different episodes in {places[trajectory.id]} and {run} have the id {trajectory.id}: "
-                f"export {' and '.join(TREE_VIEWS)} from one of them at a time"
+                f"export {' and '.join(sorted(TREE_VIEWS))} from one of them at a time"
             )
         places[trajectory.id] = run
     return projects
 
 
-def _with_run(runs: Sequence[Path], copies: Copies) -> Iterator[tuple[Path, Trajectory]]:
+def _episodes(runs: Sequence[Path], copies: Copies) -> Iterator[tuple[Path, Trajectory]]:
+    """All episodes, each once, with the run that they are in."""
     for run in runs:
-        for trajectory in read_trajectories(run):
-            if not copies.is_copy(trajectory):
-                yield run, trajectory
+        for trajectory in copies.leave_out(read_trajectories(run)):
+            yield run, trajectory
 
 
-def _all(runs: Sequence[Path]) -> Iterator[Trajectory]:
-    return (trajectory for _, trajectory in _with_run(runs, Copies()))
-
-
-def _reasons(statistics: dict[str, Statistics]) -> str:
-    dropped: Counter[str] = sum((counts.dropped for counts in statistics.values()), Counter())
+def _reasons(counts: Mapping[str, Statistics]) -> str:
+    dropped: Counter[str] = sum((of_view.dropped for of_view in counts.values()), Counter())
     return ", ".join(f"{count} {reason}" for reason, count in dropped.most_common()) or "the runs hold no trajectory"
 
 
@@ -250,6 +236,34 @@ def features(columns: Mapping[str, str]) -> Features:
         "list of float": List(Value("float64")),
     }
     return Features({name: types[kind] for name, kind in columns.items()})
+
+
+class _ViewWriter:
+    """Writes the rows of one view, and counts them.
+
+    Args:
+        view: makes the rows.
+        folder: where its shards are made.
+        files: closes them.
+    """
+
+    def __init__(self, view: View, folder: Path, files: ExitStack) -> None:
+        self.counts = Statistics()
+        self._rows = view.rows
+        self._shards = {
+            split: files.enter_context(_ShardWriter(folder, split, columns=view.columns)) for split in SPLITS
+        }
+
+    def add(self, trajectory: Trajectory, split: str) -> None:
+        """Writes the rows of an episode, if the view has any of it."""
+        try:
+            rows = list(self._rows(trajectory))
+        except Dropped as dropped:
+            self.counts.dropped[dropped.reason] += 1
+            return
+        for row in rows:
+            self._shards[split].write(row)
+            self.counts.add(split, row, trajectory)
 
 
 class _ShardWriter:

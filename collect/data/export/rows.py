@@ -36,8 +36,8 @@ from gumshoe.tools.toolbox import decisions_of
 __all__ = [
     "COLUMNS",
     "DECISION_COLUMNS",
-    "TEST",
-    "TRAIN",
+    "SHARED",
+    "SPLITS",
     "Dropped",
     "SeekerView",
     "agent_decision_rows",
@@ -45,13 +45,13 @@ __all__ = [
     "decision_rows",
     "held_out_projects",
     "is_held_out_bug",
-    "make_row",
     "project_of",
+    "shared_values",
     "split_of",
 ]
 
 
-TRAIN, TEST = "train", "test"
+SPLITS = TRAIN, TEST = "train", "test"
 COLUMNS: dict[str, str] = {
     "id": "string",
     "task_id": "string",
@@ -74,9 +74,10 @@ COLUMNS: dict[str, str] = {
 }
 """Every column of both views with its type. `json` columns hold any JSON, kept as it is."""
 
-_SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "resolved", "task_tags", "provenance")
+SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "resolved", "task_tags", "provenance")
+"""Columns that the rows of all views have: who did what on which task, and how."""
 DECISION_COLUMNS: dict[str, str] = {
-    **{name: COLUMNS[name] for name in _SHARED},
+    **{name: COLUMNS[name] for name in SHARED},
     "episode": "string",
     "step": "int",
     "decision": "string",
@@ -101,7 +102,7 @@ def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | N
     for number, index in enumerate(turns):
         prompt = _plain(seen[number]) if seen and number in seen else row["messages"][:index]
         yield {
-            **{name: row[name] for name in _SHARED},
+            **{name: row[name] for name in SHARED},
             "id": f"{row['id']}/{number}",
             "episode": row["id"],
             "step": number,
@@ -125,7 +126,7 @@ def agent_decision_rows(trajectory: Trajectory) -> Iterator[dict[str, Any]]:
 
 def agent_row(trajectory: Trajectory) -> dict[str, Any]:
     """The whole episode as a row."""
-    return make_row(
+    return _row(
         trajectory,
         messages=trajectory.messages,
         tools=trajectory.tools,
@@ -135,7 +136,7 @@ def agent_row(trajectory: Trajectory) -> dict[str, Any]:
     )
 
 
-def make_row(
+def _row(
     trajectory: Trajectory,
     *,
     messages: Sequence[Message],
@@ -146,6 +147,21 @@ def make_row(
 ) -> dict[str, Any]:
     """A row with the given conversation; who, what and how come from the trajectory."""
     return {
+        **shared_values(trajectory),
+        "stop": trajectory.stop.value,
+        "messages": _plain(messages),
+        "tools": [tool.as_openai() for tool in tools],
+        "steps": [entry for step in steps for entry in _step_entries(step)],
+        "sampled": [entry for step in steps for entry in _sampled(step)],
+        "patch": patch,
+        "context_pack": None if pack is None else pack.model_dump(mode="json"),
+        "usage": trajectory.usage.model_dump(mode="json"),
+    }
+
+
+def shared_values(trajectory: Trajectory) -> dict[str, Any]:
+    """The values of `SHARED`."""
+    return {
         "id": trajectory.id,
         "task_id": trajectory.task.id,
         "project": project_of(trajectory),
@@ -154,15 +170,7 @@ def make_row(
         "policy": trajectory.policy.kind,
         "model": trajectory.policy.model,
         "resolved": trajectory.resolved,
-        "stop": trajectory.stop.value,
-        "messages": _plain(messages),
-        "tools": [tool.as_openai() for tool in tools],
-        "steps": [entry for step in steps for entry in _step_entries(step)],
-        "sampled": [entry for step in steps for entry in _sampled(step)],
-        "patch": patch,
-        "context_pack": None if pack is None else pack.model_dump(mode="json"),
         "task_tags": trajectory.task.tags,
-        "usage": trajectory.usage.model_dump(mode="json"),
         "provenance": trajectory.provenance.model_dump(mode="json"),
     }
 
@@ -264,7 +272,7 @@ class SeekerView:
         seen = (Message(role="system", content=system), *trajectory.messages[1:answer_index])
         closing = _closing(steps, pack, outputs)
         messages = (*seen, closing.completion.as_message())
-        return make_row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
+        return _row(trajectory, messages=messages, tools=tools, steps=(*steps, closing), pack=pack, patch="")
 
     def _pack(self, trajectory: Trajectory, steps: Sequence[Step], outputs: Sequence[ToolOutput]) -> ContextPack:
         """The evidence for what was edited later. Raises Dropped."""
@@ -304,7 +312,7 @@ def _own_row(trajectory: Trajectory) -> dict[str, Any]:
     """The row of an episode of the seeker agent: the episode as it is, if it ended with a report. Raises Dropped."""
     if trajectory.stop is not StopReason.REPORTED or trajectory.context_pack is None:
         raise Dropped("no report")
-    return make_row(
+    return _row(
         trajectory,
         messages=trajectory.messages[: trajectory.steps[-1].message_index + 1],
         tools=trajectory.tools,

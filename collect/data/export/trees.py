@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from gumshoe.collect.data.export.rows import COLUMNS, Dropped, make_row
+from gumshoe.collect.data.export.rows import COLUMNS, SHARED, Dropped, shared_values
 from gumshoe.collect.data.tree import DecisionValue, Trees, node_of
 from gumshoe.collect.episode.conversation import as_text_chat, elide
 from gumshoe.records import ContextPack, Step, Trajectory
 
 __all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
 
-TREE_VIEWS = ("preferences", "steps_scored")
+TREE_VIEWS = frozenset(("preferences", "steps_scored"))
 SUCCEEDS = 0.5
 """A step is labeled as good if the mean outcome of what followed it was at least this much."""
 
-_SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "task_tags", "provenance")
-_COMMON = {name: COLUMNS[name] for name in _SHARED} | {"episode": "string"}
+_COMMON = {name: COLUMNS[name] for name in SHARED} | {"episode": "string"}
 PREFERENCE_COLUMNS: dict[str, str] = {
-    **_COMMON,
+    **{name: kind for name, kind in _COMMON.items() if name != "resolved"},
     "step": "int",
     "decision": "string",
     "prompt": "list of json",
@@ -39,7 +38,6 @@ PREFERENCE_COLUMNS: dict[str, str] = {
 """Columns of the pairs: those that TRL's DPO trainer reads, and what the choice was based on."""
 SCORED_COLUMNS: dict[str, str] = {
     **_COMMON,
-    "resolved": COLUMNS["resolved"],
     "prompt": "string",
     "completions": "list of string",
     "labels": "list of bool",
@@ -50,17 +48,27 @@ SCORED_COLUMNS: dict[str, str] = {
 }
 """Columns of the labeled episodes: TRL's format for stepwise supervision, and what the labels are made from."""
 
-TreePosition = tuple[str, int]
-
 
 @dataclass(frozen=True)
 class _Tried:
-    """A decision that was tried along with others, as it was written."""
+    """A decision that was tried along with others, as it was written, and what it was worth."""
 
     message: dict[str, Any]
     calls: tuple[str, ...]
     kind: str | None
     contradicted: bool
+    value: float | None
+    count: int
+
+    @property
+    def rank(self) -> tuple[float, bool]:
+        """Sorts the better of two decisions to the end."""
+        return self.value or 0.0, not self.contradicted
+
+    def differs(self, other: _Tried) -> bool:
+        """Whether one of the two is better; decisions that make the same calls do not differ."""
+        is_known = (self.value is None) == (other.value is None)
+        return is_known and self.calls != other.calls and self.rank != other.rank
 
 
 class TreeRows:
@@ -72,9 +80,11 @@ class TreeRows:
 
     def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
         self._trees = Trees(node_of(trajectory) for trajectory in read())
-        self._tried: dict[TreePosition, _Tried] = {}
+        self._tried: dict[tuple[str, int], _Tried] = {}
+        """By trajectory and step."""
         for trajectory in read():
-            self._tried |= {(trajectory.id, step.index): _tried(step) for step in self._compared(trajectory)}
+            for step in self._compared(trajectory):
+                self._tried[trajectory.id, step.index] = _tried(step, *self._trees.value(trajectory.id, step.index))
 
     def preferences(self, trajectory: Trajectory) -> Iterator[dict[str, Any]]:
         """A row for each two decisions tried at one point of a trajectory if one of them is better.
@@ -104,8 +114,8 @@ class TreeRows:
         known = [value.value or 0.0 for value in values]
         contradicted = [_is_contradicted(step) for step in trajectory.steps]
         return {
-            **_shared(trajectory),
-            "resolved": trajectory.resolved,
+            **shared_values(trajectory),
+            "episode": trajectory.id,
             "prompt": prompt,
             "completions": completions,
             "labels": [value >= SUCCEEDS and not wrong for value, wrong in zip(known, contradicted, strict=True)],
@@ -122,49 +132,40 @@ class TreeRows:
         return [step for step in trajectory.steps if step.index in places | own]
 
     def _pairs(self, trajectory: Trajectory, step: int) -> Iterator[dict[str, Any]]:
-        tried = [one for one in self._trees.siblings(trajectory.id, step) if one in self._tried]
+        tried = [self._tried[one] for one in self._trees.siblings(trajectory.id, step) if one in self._tried]
         at = trajectory.steps[step]
         prompt = elide(trajectory.messages[: at.message_index], at.elided)
-        for left, right in combinations(range(len(tried)), 2):
-            found = self._better(tried[left], tried[right])
-            if found is None:
+        shared = {name: value for name, value in shared_values(trajectory).items() if name in PREFERENCE_COLUMNS}
+        for pair in combinations(enumerate(tried), 2):
+            (bad, rejected), (good, chosen) = sorted(pair, key=lambda numbered: numbered[1].rank)
+            if not chosen.differs(rejected):
                 continue
-            good, bad = (left, right) if found == tried[left] else (right, left)
-            chosen, rejected = self._tried[tried[good]], self._tried[tried[bad]]
-            (high, goods), (low, bads) = self._trees.value(*tried[good]), self._trees.value(*tried[bad])
             yield {
-                **_shared(trajectory),
+                **shared,
                 "id": f"{trajectory.id}/{step}/{good}>{bad}",
+                "episode": trajectory.id,
                 "step": step,
                 "decision": chosen.kind,
                 "prompt": [message.as_openai(arguments_as_text=False) for message in prompt],
                 "chosen": [chosen.message],
                 "rejected": [rejected.message],
                 "tools": [tool.as_openai() for tool in trajectory.tools],
-                "chosen_value": high,
-                "rejected_value": low,
-                "chosen_count": goods,
-                "rejected_count": bads,
+                "chosen_value": chosen.value,
+                "rejected_value": rejected.value,
+                "chosen_count": chosen.count,
+                "rejected_count": rejected.count,
             }
-
-    def _better(self, left: TreePosition, right: TreePosition) -> TreePosition | None:
-        """The better of two decisions; None if neither is, or if both make the same calls."""
-        one, other = self._tried[left], self._tried[right]
-        worth, others = self._trees.value(*left)[0], self._trees.value(*right)[0]
-        if one.calls == other.calls or (worth is None) != (others is None):
-            return None
-        mine, theirs = (worth or 0.0, not one.contradicted), (others or 0.0, not other.contradicted)
-        return None if mine == theirs else max((mine, left), (theirs, right))[1]
 
     def _value(self, trajectory: Trajectory, step: int) -> DecisionValue:
         """The value of any step of a trajectory, including those of its parents."""
         return self._trees.decision(self._trees.owner(trajectory.id, step), step)
 
 
-def _tried(step: Step) -> _Tried:
+def _tried(step: Step, value: float | None, count: int) -> _Tried:
     message = step.completion.as_message().as_openai(arguments_as_text=False)
     calls = tuple(call.asks for call in step.tool_calls)
-    return _Tried(message, calls, step.decision.value if step.decision else None, _is_contradicted(step))
+    kind = step.decision.value if step.decision else None
+    return _Tried(message, calls, kind, _is_contradicted(step), value, count)
 
 
 def _is_contradicted(step: Step) -> bool:
@@ -179,11 +180,6 @@ def _is_contradicted(step: Step) -> bool:
         ):
             return True
     return False
-
-
-def _shared(trajectory: Trajectory) -> dict[str, Any]:
-    row = make_row(trajectory, messages=(), tools=(), steps=(), pack=None, patch="")
-    return {**{name: row[name] for name in _SHARED}, "episode": trajectory.id}
 
 
 def _as_steps(trajectory: Trajectory) -> tuple[str, list[str]]:
