@@ -19,7 +19,7 @@ import yaml
 
 from gumshoe.env.diff import parse_patch
 from gumshoe.env.diff.parse import FilePatch
-from gumshoe.env.tasks.rows import required, row_name, runnable_test_files
+from gumshoe.env.tasks.rows import Row, runnable_test_files
 from gumshoe.env.tasks.swebench import image_of
 from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
@@ -103,17 +103,17 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     Raises:
         TaskError: the row cannot be completed.
     """
-    where = row_name(row, number)
     missing = [column for column in NEEDED if not row.get(column)]
-    required(row, (*TEXTS, *TESTS), where, texts=TEXTS)
+    checked = Row(row, number)
+    checked.require((*TEXTS, *TESTS), texts=TEXTS)
     if not missing:
         return {"version": "", **row}
     made = {"image": image_of(row["instance_id"]), "eval_type": "pass_and_fail"}
     note = ", ".join(missing)
     if NEEDS_SPEC.intersection(missing):
-        with named(where):
+        with named(checked.name):
             patched = parse_patch(row["test_patch"])
-        spec, manner = _spec(row, where)
+        spec, manner = _spec(checked)
         tests = runnable_test_files(row["test_patch"]) if spec is PYTEST else _directives(row["repo"], patched)
         made["log_parser"] = spec.parser
         made["eval_script"] = eval_script(
@@ -127,7 +127,7 @@ def harness_row(row: Mapping[str, Any], number: int = 1) -> dict[str, Any]:
     return {"version": "", **row, **{column: made[column] for column in missing}, COMPLETED: note}
 
 
-def _spec(row: Mapping[str, Any], where: str) -> tuple[HarnessSpec, str]:
+def _spec(row: Row) -> tuple[HarnessSpec, str]:
     """How the row's tests are run, and the same in words."""
     repo, version = row["repo"], str(row.get("version") or "")
     try:
@@ -137,8 +137,8 @@ def _spec(row: Mapping[str, Any], where: str) -> tuple[HarnessSpec, str]:
             return PYTEST, "with pytest"
         spec = None
     if spec is None:
-        raise TaskError(
-            f"{where}: it is not known how {repo} runs its tests in version {version or '(none)'}, and the row has no "
+        raise row.error(
+            f"it is not known how {repo} runs its tests in version {version or '(none)'}, and the row has no "
             "eval_script and log_parser: use rows made for harness 5.x"
         )
     return spec, f"as in {SOURCE}"

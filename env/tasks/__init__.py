@@ -10,7 +10,7 @@
 |---|---|
 | `load` | one way in to every source |
 | `casebook`, `folders` | our own projects; a user's repository, and folders of small tasks |
-| `checkouts` | QuixBugs, BugsInPy and PyTER |
+| `checkouts` | QuixBugs, BugsInPy, PyTER and aider's exercises |
 | `rows` | what benchmarks that come as rows share |
 | `swebench`, `swesmith`, `r2egym` | what a row of each means |
 | `taskset` | lists of tasks, and stored sets |

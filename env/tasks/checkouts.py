@@ -1,12 +1,13 @@
-"""Published benchmarks, read from a checkout as their authors lay it out: QuixBugs, BugsInPy and PyTER.
+"""Published benchmarks, read from a checkout as their authors lay it out: QuixBugs, BugsInPy, PyTER and aider's.
 
 | | a bug | its repository | the repair |
 |---|---|---|---|
 | QuixBugs | `python_programs/NAME.py` | the checkout | `correct_python_programs/NAME.py` |
 | BugsInPy | `projects/PROJECT/bugs/ID/` | made by `bugsinpy-checkout`, with a note | `bug_patch.txt` |
 | PyTER | `benchmark_info/PROJECT/BUG/` | made by `setup.sh` | what differs from its commit |
+| aider | a folder with `.meta/config.json`: one of Exercism's exercises, without its solution | itself | in `.meta` |
 
-What holds the repair (other folders, git's own folder, the benchmark's notes) is kept out of the sandbox.
+What holds the repair (other folders, git's own folder, `.meta`, the benchmark's notes) is kept out of the sandbox.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.storage import describe, read_bounded
 
-__all__ = ["command_of", "load_bugsinpy", "load_pyter", "load_quixbugs"]
+__all__ = ["command_of", "load_aider", "load_bugsinpy", "load_pyter", "load_quixbugs"]
 
 MAX_BYTES = 4 << 20
 LIMITS = Limits(command_timeout_s=600)
@@ -237,3 +238,92 @@ def _text(file: Path) -> str:
 
 def _read(file: Path) -> bytes:
     return read_bounded(file, MAX_BYTES, error=TaskError)
+
+
+META, CONFIG = ".meta", "config.json"
+TEXTS = ("introduction.md", "instructions.md", "instructions.append.md")
+
+
+class _ExerciseFiles(BaseModel):
+    """The files of each role."""
+
+    solution: list[str] = []
+    test: list[str] = []
+    example: list[str] = []
+
+
+class _ExerciseConfig(BaseModel):
+    """What an exercise's config says, as far as it is needed."""
+
+    files: _ExerciseFiles
+
+
+def load_aider(path: str | Path, *, on_error: OnError = refuse) -> list[tuple[Task, Oracle]]:
+    """Every Python exercise below `path`, sorted by name: an empty solution, its tests, the text of the task.
+
+    Args:
+        path: a checkout of exercism/python or of Aider-AI/polyglot-benchmark, or any folder below it that holds
+            exercises.
+
+    Raises TaskError when there are none; `on_error` may take that of a single exercise.
+    """
+    root = Path(path).resolve()
+    if not root.is_dir():
+        raise TaskError(f"no folder {path}: give a checkout of Exercism's Python exercises")
+    found = {file.parent.parent for file in root.rglob(f"{META}/{CONFIG}")}
+    folders = sorted(folder for folder in found if any(folder.glob("*.py")))
+    if not folders:
+        raise TaskError(f"{path} holds no Python exercises: each has {META}/{CONFIG} and Python files")
+    return load_entries(folders, _exercise, on_error)
+
+
+def _exercise(folder: Path) -> tuple[Task, Oracle]:
+    name = f"aider/{folder.name}"
+    with named(f"task {name}"):
+        files = _exercise_files(folder)
+        gold = _exercise_gold(folder, files)
+    texts = [folder / ".docs" / text for text in TEXTS]
+    parts = [text.read_text(encoding="utf-8", errors="replace").strip() for text in texts if text.is_file()]
+    wanted = (
+        f"Write the solution in {', '.join(files.solution)}, so that the tests pass. Keep the names that stand there."
+    )
+    hidden = sorted(path.relative_to(folder).as_posix() for path in (folder / META).rglob("*") if path.is_file())
+    task = Task(
+        id=name,
+        source="aider",
+        problem_statement="\n\n".join([*parts, wanted]) + "\n",
+        workspace=workspace_from_folder(folder, dict.fromkeys(hidden)),
+        entrypoint=(*PYTEST, *files.test),
+        readonly=tuple(f"/{file}" for file in files.test),
+        tags={"project": folder.name},
+    )
+    return task, Oracle(task_id=name, gold_patch=gold)
+
+
+def _exercise_files(folder: Path) -> _ExerciseFiles:
+    """The files of an exercise, as its config names them. Raises TaskError."""
+    path = folder / META / CONFIG
+    try:
+        files = _ExerciseConfig.model_validate_json(_read(path)).files
+    except ValidationError as error:
+        raise TaskError(f"{path} cannot be read: {describe(error)}") from None
+    for role, names in (("solution", files.solution), ("test", files.test)):
+        if not names:
+            raise TaskError(f"{path} names no {role} files")
+        missing = [name for name in names if not (folder / name).is_file()]
+        if missing:
+            raise TaskError(f"its file {missing[0]} is missing")
+    return files
+
+
+def _exercise_gold(folder: Path, files: _ExerciseFiles) -> str:
+    """The example put in place of the solution; empty where the two do not correspond."""
+    if len(files.example) != len(files.solution):
+        return ""
+    pairs = zip(files.solution, files.example, strict=True)
+    try:
+        return make_patch(
+            {name: ((folder / name).read_bytes(), (folder / other).read_bytes()) for name, other in pairs}
+        )
+    except (OSError, ValueError) as error:
+        raise TaskError(f"its example cannot be read: {error}") from None

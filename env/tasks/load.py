@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.tasks.casebook import load_casebook
-from gumshoe.env.tasks.checkouts import load_bugsinpy, load_pyter, load_quixbugs
-from gumshoe.env.tasks.folders import load_aider, load_local, load_nightmare
+from gumshoe.env.tasks.checkouts import load_aider, load_bugsinpy, load_pyter, load_quixbugs
+from gumshoe.env.tasks.folders import load_local, load_nightmare
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.env.tasks.r2egym import R2EGYM
 from gumshoe.env.tasks.swebench import SWEBENCH

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import PYTEST
-from gumshoe.env.tasks.rows import ROOT, Row, RowSource, json_value, required, script
-from gumshoe.errors import TaskError
+from gumshoe.env.tasks.rows import ROOT, Row, RowSource, script
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["R2EGYM"]
@@ -43,9 +41,8 @@ def _graded(task: Task, _: Oracle) -> Task:
     return task.model_copy(update={"setup": (SHOW_TESTS,), "regime": "debug", "readonly": READONLY, "entrypoint": RUN})
 
 
-def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
-    del folder
-    required(row, (*REQUIRED, EXPECTED), where, texts=REQUIRED[:4])
+def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
+    row.require((*REQUIRED, EXPECTED), texts=REQUIRED[:4])
     issue = ISSUE.search(row["problem_statement"])
     task = Task(
         id=f"r2egym/{row['repo_name']}/{row['commit_hash'][:12]}",
@@ -61,32 +58,32 @@ def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Or
         regime="debug" if debug else "issue",
         tags={"project": row["repo_name"], "base_commit": f"{row['commit_hash']}^"},
     )
-    passing, before = _expected(row, where), _passed_before(row, where)
+    passing, before = _expected(row), _passed_before(row)
     oracle = Oracle(
         task_id=task.id,
-        gold_patch=_gold(row, where),
+        gold_patch=_gold(row),
         fail_to_pass=tuple(test for test in passing if test not in before),
         pass_to_pass=tuple(test for test in passing if test in before),
     )
     return task, oracle
 
 
-def _expected(row: Row, where: str) -> list[str]:
+def _expected(row: Row) -> list[str]:
     """The tests that pass once the commit is made, sorted."""
-    outcomes = json_value(row, EXPECTED, where, "JSON")
+    outcomes = row.json(EXPECTED)
     if not isinstance(outcomes, dict):
-        raise TaskError(f"{where}: column {EXPECTED} is not a mapping of tests to outcomes")
+        raise row.error(f"column {EXPECTED} is not a mapping of tests to outcomes")
     passing = {_name(test) for test, outcome in outcomes.items() if outcome == "PASSED"}
     if not passing:
-        raise TaskError(f"{where}: column {EXPECTED} holds no test that passes")
+        raise row.error(f"column {EXPECTED} holds no test that passes")
     return sorted(passing)
 
 
-def _passed_before(row: Row, where: str) -> set[str]:
+def _passed_before(row: Row) -> set[str]:
     """The tests that pass without the commit, as the log of that run says; none where the row has no log."""
     if row.get(BEFORE) is None:
         return set()
-    facts = json_value(row, BEFORE, where, "JSON")
+    facts = row.json(BEFORE)
     log = facts.get("old_commit_res_stdout") if isinstance(facts, dict) else None
     lines = COLOR.sub("", log or "").partition(SUMMARY)[2].splitlines()
     verdicts = [match for line in lines if (match := VERDICT.match(line.strip()))]
@@ -97,13 +94,13 @@ def _name(test: str) -> str:
     return COLOR.sub("", test).split(" - ")[0]
 
 
-def _gold(row: Row, where: str) -> str:
+def _gold(row: Row) -> str:
     """What the commit changes in Python files, without tests. Raises TaskError."""
-    commit = json_value(row, "parsed_commit_content", where, "JSON")
+    commit = row.json("parsed_commit_content")
     try:
         changes = [_change(diff) for diff in commit["file_diffs"]]
     except (KeyError, TypeError, AttributeError) as error:
-        raise TaskError(f"{where}: column parsed_commit_content lacks {error}") from None
+        raise row.error(f"column parsed_commit_content lacks {error}") from None
     return make_patch({path: sides for path, sides in changes if path.endswith(".py") and not _is_test(path)})
 
 

@@ -26,17 +26,13 @@ __all__ = [
     "Row",
     "RowSource",
     "apply_command",
-    "json_value",
     "read_rows",
-    "required",
-    "row_name",
     "runnable_test_files",
     "script",
-    "test_ids",
     "test_targets",
 ]
 
-Row = Mapping[str, Any]
+Columns = Mapping[str, Any]
 
 FILES = {
     "patch": "gold.patch",
@@ -56,7 +52,7 @@ fi
 """
 
 
-def read_rows(path: str | Path, split: str = "test") -> list[Row]:
+def read_rows(path: str | Path, split: str = "test") -> list[Columns]:
     """The rows of a file, or of split `split` of a task repository of SWE-bench 5 or of the hub's dataset of that name.
 
     Raises TaskError.
@@ -90,17 +86,17 @@ def _from_file(file: Path) -> Iterable[Any]:
         raise TaskError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
 
 
-def _checked(rows: Iterable[Any], file: Path) -> Iterator[Row]:
+def _checked(rows: Iterable[Any], file: Path) -> Iterator[Columns]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise TaskError(f"{file}: row {number} is not a mapping of columns to values")
         yield row
 
 
-def _from_task_repository(folder: Path, split: str) -> list[Row]:
+def _from_task_repository(folder: Path, split: str) -> list[Columns]:
     """A row for each folder in `tasks`, whose files are columns; one that cannot be read lacks them."""
     places = sorted(file.parent for file in folder.glob("tasks/*/task.yaml"))
-    rows: list[Row] = [{"instance_id": place.name, "split": split, **_columns(place)} for place in places]
+    rows: list[Columns] = [{"instance_id": place.name, "split": split, **_columns(place)} for place in places]
     chosen = [row for row in rows if row["split"] == split]
     if not chosen:
         splits = ", ".join(sorted({str(row["split"]) for row in rows})) or "none"
@@ -121,7 +117,7 @@ def _columns(place: Path) -> dict[str, Any]:
     return columns
 
 
-def _from_hub(name: str, split: str) -> list[Row]:
+def _from_hub(name: str, split: str) -> list[Columns]:
     import datasets
     from datasets.exceptions import DatasetsError
 
@@ -134,19 +130,83 @@ def _from_hub(name: str, split: str) -> list[Row]:
 
 
 @dataclass(frozen=True)
+class Row:
+    """A row of a benchmark, which says in messages where something is wrong.
+
+    Attributes:
+        columns: the columns and their values.
+        number: which of the rows it is, from 1.
+        folder: the folder of the file that it is from.
+        name_column: the column that names its task.
+    """
+
+    columns: Columns
+    number: int = 1
+    folder: Path = Path()
+    name_column: str = "instance_id"
+
+    def __getitem__(self, column: str) -> Any:
+        return self.columns[column]
+
+    def get(self, column: str) -> Any:
+        """The value of a column; None where it is missing."""
+        return self.columns.get(column)
+
+    @property
+    def name(self) -> str:
+        """What the row is called in messages: its task, or its number if it does not say."""
+        name = self.get(self.name_column)
+        return f"task {name}" if isinstance(name, str) and name else f"row {self.number}"
+
+    def error(self, problem: str) -> TaskError:
+        """What to raise because of the row."""
+        return TaskError(f"{self.name}: {problem}")
+
+    def require(self, columns: Sequence[str], *, texts: Sequence[str] = ()) -> None:
+        """Raises TaskError if one of `columns` is missing, or one of `texts` among them is not a string."""
+        missing = [column for column in columns if self.get(column) is None]
+        if missing:
+            raise self.error(f"column {missing[0]} is missing")
+        wrong = [column for column in texts if not isinstance(self[column], str)]
+        if wrong:
+            raise self.error(f"column {wrong[0]} is not a string")
+
+    def json(self, column: str) -> Any:
+        """A value that may be stored as JSON in a string. Raises TaskError."""
+        value = self[column]
+        if not isinstance(value, str):
+            return value
+        try:
+            return parse_json(value)
+        except ValueError as error:
+            raise self.error(f"column {column} is not JSON: {error}") from None
+
+    def tests(self, column: str) -> tuple[str, ...]:
+        """A list of test ids; many sets keep it in a string, as JSON or as Python writes a list. Raises TaskError."""
+        value = self[column]
+        try:
+            value = self.json(column)
+        except TaskError:
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                value = ast.literal_eval(value)
+        if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
+            raise self.error(f"column {column} is not a list of test ids")
+        return tuple(value)
+
+
+@dataclass(frozen=True)
 class RowSource:
     """A benchmark that is published as rows.
 
     Attributes:
-        make: the task and the answer of a row: what the row is called in messages, whether the regime is `debug`, and
-            the folder that the file of rows is in. Raises TaskError.
+        make: the task and the answer of a row; told whether the regime is `debug`. Raises TaskError.
         graded: a task as a grader runs it.
         path, split, regime: what is read unless something else is asked for.
         names: short names of datasets.
         name_column: the column that names a row's task.
     """
 
-    make: Callable[[Row, str, bool, Path], tuple[Task, Oracle]]
+    make: Callable[[Row, bool], tuple[Task, Oracle]]
     graded: Callable[[Task, Oracle], Task]
     path: str
     split: str
@@ -179,52 +239,11 @@ class RowSource:
             raise TaskError(f"no regime {regime!r}: give issue or debug")
         place = self.names.get(str(place), place)
         folder = Path(place).resolve().parent
-
-        def make(numbered: tuple[int, Row]) -> tuple[Task, Oracle]:
-            number, row = numbered
-            return self.make(row, row_name(row, number, self.name_column), regime == "debug", folder)
-
-        return load_entries(enumerate(read_rows(place, split or self.split), 1), make, on_error)
-
-
-def row_name(row: Row, number: int, column: str = "instance_id") -> str:
-    """What a row is called in messages: its task, or its number where it does not say."""
-    name = row.get(column)
-    return f"task {name}" if isinstance(name, str) and name else f"row {number}"
-
-
-def required(row: Row, columns: Sequence[str], where: str, *, texts: Sequence[str] = ()) -> None:
-    """Raises TaskError where one of `columns` is missing, or one of `texts` among them is not a string."""
-    missing = [column for column in columns if row.get(column) is None]
-    if missing:
-        raise TaskError(f"{where}: column {missing[0]} is missing")
-    wrong = [column for column in texts if not isinstance(row[column], str)]
-    if wrong:
-        raise TaskError(f"{where}: column {wrong[0]} is not a string")
-
-
-def json_value(row: Row, column: str, where: str, kind: str) -> Any:
-    """A value that may be stored as JSON in a string. `kind` is what it should be, for the message."""
-    value = row[column]
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_json(value)
-    except ValueError as error:
-        raise TaskError(f"{where}: column {column} is not {kind}: {error}") from None
-
-
-def test_ids(row: Row, column: str, where: str) -> tuple[str, ...]:
-    """A list of test ids; many sets keep it in a string, as JSON or as Python writes a list. Raises TaskError."""
-    value = row[column]
-    try:
-        value = json_value(row, column, where, "a JSON list")
-    except TaskError:
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-            value = ast.literal_eval(value)
-    if not isinstance(value, list) or not all(isinstance(test, str) for test in value):
-        raise TaskError(f"{where}: column {column} is not a list of test ids")
-    return tuple(value)
+        rows = (
+            Row(columns, number, folder, self.name_column)
+            for number, columns in enumerate(read_rows(place, split or self.split), 1)
+        )
+        return load_entries(rows, lambda row: self.make(row, regime == "debug"), on_error)
 
 
 def script(*lines: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from gumshoe.env.diff import parse_patch
@@ -24,14 +24,11 @@ from gumshoe.env.tasks.rows import (
     Row,
     RowSource,
     apply_command,
-    required,
     runnable_test_files,
     script,
-    test_ids,
     test_targets,
 )
 from gumshoe.env.tasks.taskset import named
-from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.tools.runs.programs import is_pytest
 
@@ -67,18 +64,18 @@ def _graded(task: Task, oracle: Oracle) -> Task:
     return task.model_copy(update={"entrypoint": command, "setup": (), "readonly": (), "regime": "issue"})
 
 
-def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
-    del folder
-    row = {**{column: row[column.lower()] for column in TESTS if column.lower() in row}, **row}
-    required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
+def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
+    lower = {column: row[column.lower()] for column in TESTS if column.lower() in row.columns}
+    row = replace(row, columns={**lower, **row.columns})
+    row.require((*REQUIRED, *TESTS), texts=REQUIRED)
     test_patch: str = row["test_patch"]
     for language in (row[column] for column in LANGUAGES if row.get(column)):
         if str(language).lower() != "python":
-            raise TaskError(f"{where}: it is a task in {language}, and only Python can be debugged")
-    with named(where):
+            raise row.error(f"it is a task in {language}, and only Python can be debugged")
+    with named(row.name):
         files = runnable_test_files(test_patch)
         parse_patch(row["patch"])
-    command = _own_command(row, where) or _scripted_command(row, runnable_test_files(test_patch))
+    command = _own_command(row) or _scripted_command(row, runnable_test_files(test_patch))
     task = Task(
         id=row["instance_id"],
         source="swebench",
@@ -100,8 +97,8 @@ def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Or
         task_id=task.id,
         gold_patch=row["patch"],
         test_patch=test_patch,
-        fail_to_pass=test_ids(row, "FAIL_TO_PASS", where),
-        pass_to_pass=test_ids(row, "PASS_TO_PASS", where),
+        fail_to_pass=row.tests("FAIL_TO_PASS"),
+        pass_to_pass=row.tests("PASS_TO_PASS"),
     )
     return task, oracle
 
@@ -113,7 +110,7 @@ def _image(row: Row) -> Any:
     return next((row[column] for column in IMAGES if row.get(column)), None) or image_of(row["instance_id"])
 
 
-def _own_command(row: Row, where: str) -> list[str]:
+def _own_command(row: Row) -> list[str]:
     """The test command that the row names; an empty one if it names none. Raises TaskError."""
     config = row.get("install_config")
     found = (
@@ -121,7 +118,7 @@ def _own_command(row: Row, where: str) -> list[str]:
     )
     commands = [found] if isinstance(found, str) else found or []
     if len(commands) > 1 or not all(isinstance(each, str) for each in commands):
-        raise TaskError(f"{where}: its test command is not one command")
+        raise row.error("its test command is not one command")
     return shlex.split(commands[0]) if commands else []
 
 

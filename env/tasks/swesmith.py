@@ -21,9 +21,7 @@ from gumshoe.env.tasks.rows import (
     Row,
     RowSource,
     apply_command,
-    required,
     script,
-    test_ids,
 )
 from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
@@ -53,18 +51,18 @@ def _graded(task: Task, oracle: Oracle) -> Task:
     return task.model_copy(update={"entrypoint": (*PYTEST, *files), "setup": task.setup[:1], "regime": "debug"})
 
 
-def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Oracle]:
-    required(row, (*REQUIRED, *TESTS), where, texts=REQUIRED)
-    failing = test_ids(row, "FAIL_TO_PASS", where)
+def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
+    row.require((*REQUIRED, *TESTS), texts=REQUIRED)
+    failing = row.tests("FAIL_TO_PASS")
     if not failing:
-        raise TaskError(f"{where}: column FAIL_TO_PASS names no test")
+        raise row.error("column FAIL_TO_PASS names no test")
     tests = list(dict.fromkeys(test.partition("::")[0] for test in failing))
-    with named(where):
+    with named(row.name):
         gold = reverse_patch(row["patch"])
-        workspace = _folder(row, folder) if row.get("project") else _image(row, where)
+        workspace = _folder(row) if row.get("project") else _image(row)
     in_image = workspace.image is not None
     if not debug and not in_image:
-        raise TaskError(f"{where}: its project is a folder, which works only in the regime debug")
+        raise row.error("its project is a folder, which works only in the regime debug")
     bug = (script(apply_command(row["patch"]), *COMMIT),) if in_image else ()
     hide = (script(f"rm -rf -- {shlex.join(tests)}", f"{GIT} add -A", AMEND),)
     task = Task(
@@ -83,14 +81,14 @@ def _instance(row: Row, where: str, debug: bool, folder: Path) -> tuple[Task, Or
         task_id=task.id,
         gold_patch=gold,
         fail_to_pass=failing,
-        pass_to_pass=test_ids(row, "PASS_TO_PASS", where),
+        pass_to_pass=row.tests("PASS_TO_PASS"),
     )
     return task, oracle
 
 
-def _image(row: Row, where: str) -> WorkspaceSpec:
+def _image(row: Row) -> WorkspaceSpec:
     """The image, by the name that Docker Hub knows: older rows leave out the owner."""
-    required(row, ("image_name",), where, texts=("image_name",))
+    row.require(("image_name",), texts=("image_name",))
     name: str = row["image_name"]
     if name.startswith("swesmith."):
         name = f"jyangballin/{name.replace('__', '_1776_')}"
@@ -99,9 +97,9 @@ def _image(row: Row, where: str) -> WorkspaceSpec:
     return WorkspaceSpec(image=name, workdir=ROOT, activate=ACTIVATE)
 
 
-def _folder(row: Row, folder: Path) -> WorkspaceSpec:
+def _folder(row: Row) -> WorkspaceSpec:
     """A project on this machine, with the buggy files laid over it."""
-    project = resolve_project(str(row["project"]), folder)
+    project = resolve_project(str(row["project"]), row.folder)
     clean = {path: _text(project / path) for path in source_paths(row["patch"])}
     return workspace_from_folder(project, apply_patch(clean, row["patch"]))
 

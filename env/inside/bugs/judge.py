@@ -55,26 +55,51 @@ CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
-def find_baseline(suite):
-    """What is known of the clean project: two runs of its suite, one of them traced. None if pytest does not start.
+class Baseline:
+    """What two runs of the clean project's tests have shown, one of them traced.
 
-        seen             what the traced run has seen (see `OutcomeRecorder`), but for what is below, with two lists of
-                         tests: `unstable`, which have other outcomes in the second run, and `unseeded`, after which the
-                         random numbers are others there; or just a `status`, if the run came to nothing
-        fit              whether variants can be judged: the suite passes, with the same outcomes in both runs
-        covered          {"lines": {path: {line: [test, ...]}}, "tests": [all tests]}
-        modules          the names of what is imported from outside of the project
-        unfollowed       the tests of which not all lines are known
-        cpu_s, wall_s    the limits of a run of the whole suite
-        seconds          {test: how long it takes without tracing}
-
-    With a `status`, there are only `seen` and `fit`.
+    Attributes:
+        seen: what the traced run has seen (see `OutcomeRecorder`), but for what is below, with two lists of tests:
+            `unstable`, which have other outcomes in the second run, and `unseeded`, after which the random numbers are
+            others there; or just a `status`, if the run came to nothing. Then there is nothing else.
+        is_fit: whether variants can be judged: the suite passes, with the same outcomes in both runs.
+        covered: which tests execute which line, {path: {line: [test, ...]}}.
+        modules: the names of what is imported from outside of the project.
+        unfollowed: the tests of which not all lines are known.
+        cpu_s, wall_s: the limits of a run of the whole suite.
+        seconds: how long each test takes without tracing.
     """
+
+    def __init__(
+        self, seen, is_fit=False, covered=None, modules=(), unfollowed=(), cpu_s=0.0, wall_s=0.0, seconds=None
+    ):
+        self.seen = seen
+        self.is_fit = is_fit
+        self.covered = covered or {}
+        self.modules = modules
+        self.unfollowed = unfollowed
+        self.cpu_s = cpu_s
+        self.wall_s = wall_s
+        self.seconds = seconds or {}
+
+    def covering(self, lines):
+        """The tests that execute one of `lines`, {path: [line, ...]}; "" stands for importing the project, so for them
+        all.
+        """
+        tests = set()
+        for path, numbers in lines.items():
+            for number in numbers:
+                tests.update(self.covered.get(path, {}).get(str(number), []))
+        return sorted(tests)
+
+
+def find_baseline(suite):
+    """The baseline of a project; None if pytest does not start."""
     project = suite.project
     project.save_clean_copy()
     seen = suite.run([], trace=True)
     if "status" in seen:
-        return None if seen["status"] == "collection" else {"seen": seen, "fit": False}
+        return None if seen["status"] == "collection" else Baseline(seen)
     project.save_byte_code()
     project.read_clean_entries()
     project.restore()
@@ -83,16 +108,16 @@ def find_baseline(suite):
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
     # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
     seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
-    return {
-        "seen": seen,
-        "fit": not seen["unstable"] and verdict_of(seen) == "survived",
-        "covered": {"lines": covered, "tests": sorted(seen["outcomes"])},
-        "modules": modules,
-        "unfollowed": unfollowed,
-        "cpu_s": min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0))),
-        "wall_s": min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0))),
-        "seconds": again.get("seconds", {}),
-    }
+    return Baseline(
+        seen,
+        is_fit=not seen["unstable"] and verdict_of(seen) == "survived",
+        covered=covered,
+        modules=modules,
+        unfollowed=unfollowed,
+        cpu_s=min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0))),
+        wall_s=min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0))),
+        seconds=again.get("seconds", {}),
+    )
 
 
 def differing(first, second):
@@ -100,17 +125,17 @@ def differing(first, second):
     return sorted(test for test in set(first) | set(second) if first.get(test) != second.get(test))
 
 
-def baseline(suite):
+def known_baseline(suite):
     """What `find_baseline` returns, which is kept for later processes."""
-    path = os.path.join(suite.project.keep, "known.json")
+    path = os.path.join(suite.project.keep, "baseline.json")
     if os.path.exists(path):
         with open(path) as file:
-            return json.load(file)
-    known = find_baseline(suite)
-    if known is not None:
+            return Baseline(**json.load(file))
+    baseline = find_baseline(suite)
+    if baseline is not None:
         with open(path, "w") as file:
-            json.dump(known, file)
-    return known
+            json.dump(vars(baseline), file)
+    return baseline
 
 
 def preload(names):
@@ -122,20 +147,11 @@ def preload(names):
                 importlib.import_module(name)
 
 
-def covering_tests(covered, lines):
-    """The tests that execute one of `lines` ({path: [line]}); "" stands for importing the project, so for them all."""
-    tests = set()
-    for path, numbers in lines.items():
-        for number in numbers:
-            tests.update(covered.get(path, {}).get(str(number), []))
-    return sorted(tests)
-
-
-def judge_in_place(candidates, suite, known):
+def judge_in_place(candidates, suite, baseline):
     """{id: what becomes of it} of the candidates that can be judged without importing the project again."""
 
     def work(run):
-        judge = InPlace(suite.project, known, run)
+        judge = InPlace(suite.project, baseline, run)
         answers = {each["id"]: judge.answer(each) for each in candidates}
         return {"answers": {name: answer for name, answer in answers.items() if answer is not None}}
 
@@ -148,13 +164,13 @@ class InPlace:
 
     Args:
         project: the project.
-        known: its baseline.
+        baseline: the project's.
         run: runs tests in a fork, see `ProjectSuite.collected`.
     """
 
-    def __init__(self, project, known, run):
+    def __init__(self, project, baseline, run):
         self._project = project
-        self._known = known
+        self._baseline = baseline
         self._run = run
         self._functions = Functions(project.root, project.clean)
         self._passing = set()  # tests that are known to pass in the clean project without others before them
@@ -162,7 +178,7 @@ class InPlace:
 
     def answer(self, candidate):
         """What becomes of a candidate; None if that cannot be told here."""
-        tests = covering_tests(self._known["covered"]["lines"], candidate["lines"])
+        tests = self._baseline.covering(candidate["lines"])
         patch = self._functions.patch(candidate["files"]) if tests and "" not in tests else None
         if patch is None:
             return None
@@ -174,21 +190,21 @@ class InPlace:
         if verdict_of(first) != "killed":
             return {"status": verdict_of(first)}
         broken = failing(first["outcomes"])
-        again = self._run_changed(candidate, patch, sorted({*broken, *self._known["unfollowed"]}))
+        again = self._run_changed(candidate, patch, sorted({*broken, *self._baseline.unfollowed}))
         if verdict_of(again) != "killed":
             return without_second(again)
         if disagree(first, again, broken):
             return {"status": "flaky"}
         if not self._pass_alone(again["failures"]):
             return None
-        outcomes = {**self._known["seen"]["outcomes"], **first["outcomes"], **again["outcomes"]}
+        outcomes = {**self._baseline.seen["outcomes"], **first["outcomes"], **again["outcomes"]}
         return {"status": "killed", "outcomes": outcomes, "failures": again["failures"]}
 
     def _run_changed(self, candidate, patch, tests):
         """Runs tests with a candidate's functions. Its files are there, too, since tests may look at them."""
         project = self._project
         project.reset_and_write(candidate["files"])
-        seconds = sum(self._known["seconds"].get(test, 0.0) for test in tests)
+        seconds = sum(self._baseline.seconds.get(test, 0.0) for test in tests)
         cpu_s = min(project.cpu_s, CPU_S + CPU_FACTOR * seconds)
         wall_s = min(project.wall_s, WALL_S + WALL_FACTOR * seconds)
         return self._run(tests, partial(apply, patch), cpu_s, wall_s)
@@ -203,7 +219,7 @@ class InPlace:
         return self._passing.issuperset(tests)
 
 
-def judge_imported(candidate, suite, covered):
+def judge_imported(candidate, suite, baseline):
     """What becomes of a candidate that is imported. A killed one has run the whole suite once, and its failing tests
     twice.
     """
@@ -215,11 +231,11 @@ def judge_imported(candidate, suite, covered):
         project.reset_and_write(candidate["files"])
         return {"runs": [first, run([] if are_few else sorted(first["failures"]))]}
 
-    tests = covering_tests(covered["lines"], candidate["lines"])
+    tests = baseline.covering(candidate["lines"])
     if not tests:
         return {"status": "uncovered"}
     project = suite.project
-    are_few = "" not in tests and len(tests) < FEW * len(covered["tests"])
+    are_few = "" not in tests and len(tests) < FEW * len(baseline.seen["outcomes"])
     project.reset_and_write(candidate["files"])
     seen = suite.collected(work, 3 * project.wall_s, is_clean=False)
     first, *rest = seen.get("runs", [seen])
@@ -256,20 +272,20 @@ def write_line(results, value):
 def serve(request, project, results):
     """Writes a line for the baseline, and one for each candidate."""
     suite = ProjectSuite(project)
-    known = baseline(suite)
-    if known is None:
+    baseline = known_baseline(suite)
+    if baseline is None:
         return
-    write_line(results, known["seen"])
-    if not known["fit"]:
+    write_line(results, baseline.seen)
+    if not baseline.is_fit:
         return
-    project.cpu_s, project.wall_s = known["cpu_s"], known["wall_s"]
-    preload(known["modules"])
+    project.cpu_s, project.wall_s = baseline.cpu_s, baseline.wall_s
+    preload(baseline.modules)
     project.read_clean_entries()
     project.restore()
     freeze()
-    answers = judge_in_place(request["candidates"], suite, known)
+    answers = judge_in_place(request["candidates"], suite, baseline)
     for candidate in request["candidates"]:
-        answer = answers.get(candidate["id"]) or judge_imported(candidate, suite, known["covered"])
+        answer = answers.get(candidate["id"]) or judge_imported(candidate, suite, baseline)
         write_line(results, dict(answer, id=candidate["id"]))
 
 

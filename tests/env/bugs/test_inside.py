@@ -1,4 +1,4 @@
-"""The verifier as a program of its own, driven as the sandbox drives it: one request in, lines of JSON out."""
+"""The judge as a program of its own, driven as the sandbox drives it: one request in, lines of JSON out."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_test_that_only_calls_is_followed_no_longer_and_meets_every_bug_all_th
     calls = "for n in range(2_000_000):\n        more.step(n)"
     (project / "test_shop.py").write_text("\n\n".join([test.format("many", calls), test.format("few", "pass")]))
     _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
-    known = json.loads((project.parent / "keep" / "known.json").read_text())
+    known = json.loads((project.parent / "keep" / "baseline.json").read_text())
     assert known["unfollowed"] == ["test_shop.py::test_many"]
     assert answer["outcomes"] == {"test_shop.py::test_many": "failed", "test_shop.py::test_few": "failed"}
 
@@ -139,9 +139,9 @@ def test_a_loop_of_many_lines_counts_for_all_lines_of_its_function(project: Path
     )
     _, answer = asked(project, ("kept = []", "kept = [0]"), python=python)
     assert answer["status"] == "killed"
-    known = json.loads((project.parent / "keep" / "known.json").read_text())
+    known = json.loads((project.parent / "keep" / "baseline.json").read_text())
     last = len((project / "shop" / "core.py").read_text().splitlines()) - 1
-    assert known["covered"]["lines"]["shop/core.py"][str(last)] == ["test_shop.py::test_cut"]
+    assert known["covered"]["shop/core.py"][str(last)] == ["test_shop.py::test_cut"]
 
 
 def test_messages_hold_no_addresses_also_shortened_ones(project: Path) -> None:
