@@ -8,18 +8,23 @@ have another folder of this machine mounted.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from gumshoe.errors import TaskError
-from gumshoe.storage import cache_folder
+from gumshoe.storage import cache_folder, read_json
 
 __all__ = [
     "INSIDE",
     "RECORD",
     "InstalledEnvironment",
+    "Lock",
     "environment_folder",
     "environment_of",
     "find_environment",
@@ -29,6 +34,46 @@ __all__ = [
 INSIDE = "/environment"
 RECORD = "environment.json"
 NAME = re.compile(r"[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Everything that an environment is made from.
+
+    Attributes:
+        python: major.minor of the interpreter.
+        machine: system and processor, since extensions differ.
+        packages: pinned requirements, sorted.
+        files: the package's own metadata and path files, relative to the folder of installed packages.
+        variables: environment variables that its tests need.
+    """
+
+    python: str
+    machine: str
+    packages: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def from_json(cls, data: Any) -> Lock:
+        """The lock that was written as JSON. Raises ValueError for other data."""
+        return TypeAdapter(cls).validate_python(data)
+
+    @classmethod
+    def read(cls, path: Path) -> Lock:
+        """The lock in a file, which has to be named by its hash. Raises TaskError for another file."""
+        try:
+            lock = cls.from_json(read_json(path, error=TaskError))
+        except ValueError:
+            raise TaskError(f"{path} is not an environment lock") from None
+        if lock.name != path.stem:
+            raise TaskError(f"{path} is damaged: its content hashes to {lock.name}")
+        return lock
+
+    @property
+    def name(self) -> str:
+        """The name of the environment: a hash of all this."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.bugs.packages.environment import WORKSPACE
-from gumshoe.env.bugs.packages.lock import Lock
-from gumshoe.env.environments import INSIDE, RECORD, environment_folder
+from gumshoe.env.bugs.packages.build_sandbox import WORKSPACE
+from gumshoe.env.environments import INSIDE, RECORD, Lock, environment_folder
 from gumshoe.env.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT

@@ -12,8 +12,9 @@ import pytest
 
 from gumshoe.collect.run.control import Control
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox
-from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.judging import ProjectJudge
+from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.baseline import find_baseline
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
@@ -65,7 +66,7 @@ def _synth(task: Task, oracle: Oracle, folder: Path) -> None:
 
 def _harvest(task: Task, oracle: Oracle, folder: Path) -> None:
     project = Path(str(task.workspace.path))
-    find_baseline("small", project, Suite(), BaselineConfig(), LOCAL, lambda text: None)
+    find_baseline(PackageHarvest("small", HarvestConfig(sandbox=LOCAL), folder), project, Suite())
 
 
 def _environment(task: Task, oracle: Oracle, folder: Path) -> None:

@@ -5,8 +5,8 @@
         │ get             sources.py        a folder, repository, sdist or requirement as a folder of sources
         │ environment     environment.py    installs the package with what its tests need, until they can be collected
         │                  ├ requirements.py    what they need
-        │                  ├ lock.py            what an environment is made from; the Pythons of this machine
-        │                  └ build_sandbox.py   the one sandbox with network
+        │                  ├ build_sandbox.py   the one sandbox with network, and the environment that is made in it
+        │                  └ machine.py         the Pythons and the package indexes of this machine
         │ baseline        baseline.py       which tests count
         │ bugs            bugs.py           bugs that are made, by ../make.py
         │ history         history.py        bugs that people repaired
@@ -30,13 +30,33 @@ lies in the folder of the package's set.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gumshoe.cache import digest
+from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.storage import cache_folder
 
-__all__ = ["stage_folder", "stage_key"]
+__all__ = ["PackageHarvest", "stage_folder", "stage_key"]
+
+
+@dataclass(frozen=True)
+class PackageHarvest:
+    """What all stages of one package need.
+
+    Attributes:
+        name: of the package, good for folders and ids.
+        folder: of its task set.
+        say: is told what is being done.
+    """
+
+    name: str
+    config: HarvestConfig
+    folder: Path
+    say: Callable[[str], None] = lambda text: None
+
 
 # Changed whenever a stage gives a different result for the same input.
 VERSION = 7

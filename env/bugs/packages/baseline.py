@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig
+from gumshoe.cache import FolderCache
+from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
+from gumshoe.env.bugs.packages.environment import Built
 from gumshoe.env.bugs.packages.requirements import reason_of
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.config import SandboxConfig
@@ -20,7 +23,15 @@ from gumshoe.errors import TaskError
 from gumshoe.records import FAILING, PASSING, Task, TestRun
 from gumshoe.text import plural
 
-__all__ = ["Baseline", "ProjectRunner", "bug_run_limit", "command_limit", "find_baseline", "open_runner"]
+__all__ = [
+    "Baseline",
+    "ProjectRunner",
+    "bug_run_limit",
+    "command_limit",
+    "find_baseline",
+    "get_baseline",
+    "open_runner",
+]
 
 DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
 MEASURED_FROM_S = "0.05"
@@ -77,62 +88,26 @@ class Baseline:
         )
 
 
-@dataclass
-class Runs:
-    """What several runs of one package's tests have shown."""
+def get_baseline(package: PackageHarvest, built: Built, environment: str) -> Baseline:
+    """What is kept of a package's tests, found if nothing is; `environment` is the key of that stage.
 
-    outcomes: list[dict[str, str]] = field(default_factory=list)
-    messages: dict[str, str] = field(default_factory=dict[str, str])
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    hanging: list[str] = field(default_factory=list)
-    output: str = ""
-
-    def add(self, run: TestRun) -> None:
-        self.output = run.result.output
-        self.outcomes.append(_outcomes(run))
-        self.messages.update({outcome.id: outcome.message for outcome in run.outcomes if outcome.message})
-        spent: dict[str, float] = {}
-        for seconds, _, test in DURATION.findall(run.result.output):
-            # Tests that set the clock make pytest measure years.
-            if float(seconds) <= run.result.duration_s:
-                spent[test] = spent.get(test, 0.0) + float(seconds)
-        for test, seconds in spent.items():
-            self.seconds[test] = max(seconds, self.seconds.get(test, 0.0))
-
-    def by_file(self) -> dict[str, list[str]]:
-        """All tests that were seen, by the files that they are in."""
-        files: dict[str, list[str]] = {}
-        for test in dict.fromkeys(test for outcomes in self.outcomes for test in outcomes):
-            files.setdefault(test.partition("::")[0], []).append(test)
-        return files
+    Raises TaskError as `find_baseline` does.
+    """
+    config = package.config
+    suite = Suite(built.lock.name, built.arguments)
+    key = stage_key(environment, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
+    cache = FolderCache(stage_folder("baseline"), Baseline)
+    return cache.find(key, lambda folder: find_baseline(package, built.project, suite))
 
 
-def _outcomes(run: TestRun) -> dict[str, str]:
-    return {outcome.id: outcome.outcome for outcome in run.outcomes}
-
-
-def find_baseline(
-    name: str,
-    project: Path,
-    suite: Suite,
-    config: BaselineConfig,
-    sandbox: SandboxConfig,
-    note: Callable[[str], None],
-) -> Baseline:
+def find_baseline(package: PackageHarvest, project: Path, suite: Suite) -> Baseline:
     """Runs the tests of a package in a sandbox without network and drops those that no verdict can rest on.
 
     Raises TaskError when too few are left, with the message of the first that failed.
     """
-    task = suite.task(f"harvest/{name}", str(project))
-    with open_runner(task, sandbox, config.run_timeout_s) as runner:
-        tester = Tester(runner, suite, config)
-        runs = Runs()
-        for number in range(config.runs):
-            note(f"run {number + 1} of the tests")
-            tester.run(runs)
-        dropped = _dropped(runs, config)
-        _require(runs, dropped, config)
-        return tester.settle(dropped, runs, note)
+    task = suite.task(f"harvest/{package.name}", str(project))
+    with open_runner(task, package.config.sandbox, package.config.baseline.run_timeout_s) as runner:
+        return BaselineFinder(package, suite, runner).find()
 
 
 class ProjectRunner:
@@ -159,44 +134,190 @@ def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generat
         yield ProjectRunner(task, opened, timeout_s)
 
 
-class Tester:
-    """Runs a package's tests with varying arguments of pytest."""
+Outcomes = Mapping[str, str]
+"""The outcome of each test of one run."""
 
-    def __init__(self, runner: ProjectRunner, suite: Suite, config: BaselineConfig) -> None:
-        self._runner = runner
+
+class BaselineFinder:
+    """Runs all tests several times, then those that count, until these pass."""
+
+    def __init__(self, package: PackageHarvest, suite: Suite, runner: ProjectRunner) -> None:
+        self._config = package.config.baseline
+        self._say = package.say
         self._suite = suite
-        self._config = config
+        self._runner = runner
+        self._runs: list[Outcomes] = []
+        self._messages: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
+        self._hanging: list[str] = []
+        self._dropped: dict[str, str] = {}
 
-    def run(self, runs: Runs) -> None:
-        """One run of everything; a test that hangs is left out and the run repeated. Raises TaskError."""
+    def find(self) -> Baseline:
+        """The baseline. Raises TaskError."""
+        outputs: list[str] = []
+        for number in range(self._config.runs):
+            self._say(f"run {number + 1} of the tests")
+            outputs.append(self._run_all())
+        if not self._runs[0]:
+            raise TaskError(f"no tests were run: {reason_of(outputs[-1])}")
+        self._drop_unfit()
+        self._drop_slowest()
+        self._drop_longest_lists()
+        self._require_enough()
+        return self._settle()
+
+    def _run(self, arguments: Iterable[str]) -> TestRun:
+        measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
+        return self._runner.run_tests((*self._suite.entrypoint, *measured))
+
+    def _run_all(self) -> str:
+        """Runs everything and returns what is printed; a test that hangs is left out and the run repeated.
+
+        Raises TaskError.
+        """
         for _ in range(HANGING):
-            left_out = [f"--deselect={test}" for test in runs.hanging]
+            left_out = [f"--deselect={test}" for test in self._hanging]
             run = self._run(["--continue-on-collection-errors", *left_out])
             if not run.result.timed_out:
-                runs.add(run)
-                return
+                self._take_in(run)
+                return run.result.output
             stuck = next((one.id for one in run.outcomes if one.outcome == "timed_out"), None)
             if stuck is None:
                 break
-            runs.hanging.append(stuck)
+            self._hanging.append(stuck)
         raise TaskError(f"its tests take more than {self._config.run_timeout_s:g} s (baseline.run_timeout_s)")
 
-    def settle(self, dropped: dict[str, str], runs: Runs, note: Callable[[str], None]) -> Baseline:
+    def _take_in(self, run: TestRun) -> None:
+        """Keeps the outcomes of a run, and the last message and the longest time of each test."""
+        self._runs.append(_outcomes(run))
+        self._messages |= {outcome.id: outcome.message for outcome in run.outcomes if outcome.message}
+        spent: dict[str, float] = {}
+        for seconds, _, test in DURATION.findall(run.result.output):
+            # Tests that set the clock make pytest measure years.
+            if float(seconds) <= run.result.duration_s:
+                spent[test] = spent.get(test, 0.0) + float(seconds)
+        for test, seconds in spent.items():
+            self._seconds[test] = max(seconds, self._seconds.get(test, 0.0))
+
+    @property
+    def _tests(self) -> list[str]:
+        """All tests that were seen."""
+        return list(dict.fromkeys(test for outcomes in self._runs for test in outcomes))
+
+    @property
+    def _kept(self) -> list[str]:
+        """The tests that are not dropped."""
+        return [test for test in self._tests if not self._dropped.keys() & {test, _function(test)}]
+
+    @property
+    def _by_file(self) -> dict[str, list[str]]:
+        """All tests that were seen, by the files that they are in."""
+        files: dict[str, list[str]] = {}
+        for test in self._tests:
+            files.setdefault(test.partition("::")[0], []).append(test)
+        return files
+
+    def _drop_unfit(self) -> None:
+        """Drops the tests that fail, are not the same in each run, or take long."""
+        changing = _changing(self._runs)
+        self._dropped = {**dict.fromkeys(self._hanging, "hangs (baseline.run_timeout_s)"), **changing}
+        for test in self._tests:
+            reason = self._why_unfit(test)
+            if reason and _function(test) not in changing:
+                self._dropped[test] = reason
+
+    def _why_unfit(self, test: str) -> str:
+        seen = {outcomes.get(test) for outcomes in self._runs}
+        if not seen.intersection(FAILING) and None not in seen:
+            return "slow (baseline.slow_test_s)" if self._seconds.get(test, 0.0) > self._config.slow_test_s else ""
+        if len(seen) > 1:
+            return "flaky"
+        if "::" not in test:
+            return "not collected"
+        return "needs a network" if NO_NETWORK.search(self._messages.get(test, "")) else "fails"
+
+    def _drop_slowest(self) -> None:
+        """Drops the slowest tests until the others are fast enough together."""
+        kept = {*self._kept}
+        left = {test: seconds for test, seconds in self._seconds.items() if test in kept}
+        total = sum(left.values())
+        for test in sorted(left, key=lambda test: -left[test]):
+            if total <= self._config.suite_s:
+                break
+            self._dropped[test] = "too long together (baseline.suite_s)"
+            total -= left[test]
+
+    def _drop_longest_lists(self) -> None:
+        """Drops the functions with the most parameters until few enough tests remain.
+
+        A function goes as a whole, since pytest deselects by the beginning of an id.
+        """
+        count = Counter(map(_function, self._kept))
+        for function, tests in count.most_common():
+            if count.total() <= self._config.max_tests:
+                break
+            self._dropped[function] = f"{tests} tests (baseline.max_tests)"
+            del count[function]
+
+    def _require_enough(self) -> None:
+        """Refuses a package with too few tests. Raises TaskError."""
+        first = self._runs[0]
+        left = [test for test, outcome in first.items() if outcome in PASSING and test not in self._dropped]
+        if len(left) >= self._config.min_tests:
+            return
+        failed = [
+            test
+            for test, reason in self._dropped.items()
+            if reason in ("fails", "needs a network", "not collected") and test in self._messages
+        ]
+        because = f"; {failed[0]}: {self._messages[failed[0]].splitlines()[0]}" if failed else ""
+        needed = f"{self._config.min_tests} are needed (baseline.min_tests)"
+        raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {needed}{because}")
+
+    def _settle(self) -> Baseline:
         """Runs what is left until it passes twice in a row: tests may need others that are gone. Raises TaskError."""
         output = ""
         for _ in range(SETTLING_ROUNDS):
-            dropped = _with_whole_files(dropped, runs, self._config.max_deselected)
-            arguments = tuple(_arguments(dropped, runs))
-            note(f"run without {plural(len(dropped), 'test')}")
-            seen = [self._run(arguments), self._run(arguments)]
-            broken = _broken(_outcomes(seen[0]), _outcomes(seen[1]), dropped)
+            self._drop_whole_files()
+            arguments = tuple(self._arguments())
+            self._say(f"run without {plural(len(self._dropped), 'test')}")
+            runs = [self._run(arguments), self._run(arguments)]
+            broken = self._broken(*map(_outcomes, runs))
             if not broken:
-                return self._baseline(seen, arguments, dropped)
-            output = seen[0].result.output
-            dropped = {**dropped, **broken}
+                return self._baseline(runs, arguments)
+            output = runs[0].result.output
+            self._dropped |= broken
         raise TaskError(f"its tests do not stabilize: {reason_of(output)}")
 
-    def _baseline(self, runs: Sequence[TestRun], arguments: tuple[str, ...], dropped: dict[str, str]) -> Baseline:
+    def _drop_whole_files(self) -> None:
+        """Drops the rest of the files most of whose tests are dropped: a command has a size limit."""
+        files = self._by_file
+        while len(self._arguments()) > self._config.max_deselected:
+            left = {file: [test for test in tests if test not in self._dropped] for file, tests in files.items()}
+            mixed = [file for file in files if left[file] and len(left[file]) < len(files[file])]
+            if not mixed:
+                break
+            fullest = max(mixed, key=lambda file: len(files[file]) - len(left[file]))
+            self._dropped |= dict.fromkeys(left[fullest], "beside too many of these (baseline.max_deselected)")
+
+    def _arguments(self) -> list[str]:
+        """Pytest's options that leave out what is dropped; a file whose tests all go is left out as a whole."""
+        whole = {file for file, tests in self._by_file.items() if all(test in self._dropped for test in tests)}
+        whole |= {test for test in self._dropped if "::" not in test}
+        singles = [test for test in self._dropped if test.partition("::")[0] not in whole]
+        return [*(f"--ignore={file}" for file in sorted(whole)), *(f"--deselect={test}" for test in singles)]
+
+    def _broken(self, first: Outcomes, second: Outcomes) -> dict[str, str]:
+        """What else does not count, as two runs without the tests that are dropped show, each with the reason."""
+        changing = _changing([first, second])
+        broken = {test: "fails without the others" for test, outcome in first.items() if outcome in FAILING}
+        broken |= {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
+        broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
+        # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
+        again = broken.keys() & self._dropped.keys()
+        return broken | {test.partition("::")[0]: "not collected" for test in again if "::" in test}
+
+    def _baseline(self, runs: Sequence[TestRun], arguments: tuple[str, ...]) -> Baseline:
         """The baseline that equal runs show in which no test fails. Raises TaskError where they show none."""
         passing = tuple(test for test, outcome in _outcomes(runs[0]).items() if outcome in PASSING)
         least = self._config.min_tests
@@ -207,52 +328,14 @@ class Tester:
                 why = f"exit code {run.result.exit_code}: {reason_of(run.result.output)}"
                 raise TaskError(f"no test fails, but pytest ends with {why}")
         seconds = min(run.result.duration_s for run in runs)
-        return Baseline((*self._suite.arguments, *arguments), passing, dropped, seconds)
-
-    def _run(self, arguments: Sequence[str]) -> TestRun:
-        measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
-        return self._runner.run_tests((*self._suite.entrypoint, *measured))
+        return Baseline((*self._suite.arguments, *arguments), passing, self._dropped, seconds)
 
 
-def _dropped(runs: Runs, config: BaselineConfig) -> dict[str, str]:
-    """The tests that do not count, each with the reason."""
-    changing = _changing(runs.outcomes)
-    dropped = {**dict.fromkeys(runs.hanging, "hangs (baseline.run_timeout_s)"), **changing}
-    tests = dict.fromkeys(test for outcomes in runs.outcomes for test in outcomes)
-    for test in (test for test in tests if _function(test) not in changing):
-        seen = {outcomes.get(test) for outcomes in runs.outcomes}
-        if seen.intersection(FAILING) or None in seen:
-            if len(seen) > 1:
-                dropped[test] = "flaky"
-            else:
-                offline = NO_NETWORK.search(runs.messages.get(test, ""))
-                dropped[test] = "not collected" if "::" not in test else "needs a network" if offline else "fails"
-        elif runs.seconds.get(test, 0.0) > config.slow_test_s:
-            dropped[test] = "slow (baseline.slow_test_s)"
-    kept = dict.fromkeys(test for test in tests if not dropped.keys() & {test, _function(test)})
-    left = {test: seconds for test, seconds in runs.seconds.items() if test in kept}
-    total = sum(left.values())
-    for test in sorted(left, key=lambda test: -left[test]):
-        if total <= config.suite_s:
-            break
-        dropped[test] = "too long together (baseline.suite_s)"
-        total -= left[test]
-    return {**dropped, **_too_many([test for test in kept if test not in dropped], config)}
+def _outcomes(run: TestRun) -> Outcomes:
+    return {outcome.id: outcome.outcome for outcome in run.outcomes}
 
 
-def _broken(first: Mapping[str, str], second: Mapping[str, str], dropped: Mapping[str, str]) -> dict[str, str]:
-    """What else does not count after two runs without the tests that were dropped, each with the reason."""
-    changing = _changing([first, second])
-    broken = {test: "fails without the others" for test, outcome in first.items() if outcome in FAILING}
-    broken |= {test: "flaky" for test in first.keys() | second.keys() if first.get(test) != second.get(test)}
-    broken = {test: why for test, why in broken.items() if _function(test) not in changing} | changing
-    # What still fails although it is deselected is not a test, but a class or a file that cannot be collected.
-    return broken | {
-        test.partition("::")[0]: "not collected" for test in broken.keys() & dropped.keys() if "::" in test
-    }
-
-
-def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _changing(runs: Sequence[Outcomes]) -> dict[str, str]:
     """The functions whose tests have different ids in another run, such as when the parameters come from a set.
 
     All of them are dropped: an id that was in each of these runs may be another test's in the next.
@@ -262,58 +345,6 @@ def _changing(runs: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return dict.fromkeys(map(_function, absent), "parameters differ between runs")
 
 
-def _too_many(tests: Sequence[str], config: BaselineConfig) -> dict[str, str]:
-    """The functions whose tests are dropped until few enough remain: pytest deselects by the beginning of an id."""
-    count = Counter(_function(test) for test in tests)
-    dropped: dict[str, str] = {}
-    for function, tests_of_it in count.most_common():
-        if count.total() <= config.max_tests:
-            break
-        dropped[function] = f"{tests_of_it} tests (baseline.max_tests)"
-        del count[function]
-    return dropped
-
-
 def _function(test: str) -> str:
     """A test's id without its parameters, which may hold anything."""
     return test.partition("[")[0]
-
-
-def _require(runs: Runs, dropped: dict[str, str], config: BaselineConfig) -> None:
-    """Refuses a package with too few tests. Raises TaskError."""
-    first = runs.outcomes[0]
-    left = [test for test, outcome in first.items() if outcome in PASSING and test not in dropped]
-    if len(left) >= config.min_tests:
-        return
-    failed = [
-        test
-        for test, reason in dropped.items()
-        if reason in ("fails", "needs a network", "not collected") and test in runs.messages
-    ]
-    if not first:
-        raise TaskError(f"no tests were run: {reason_of(runs.output)}")
-    because = f"; {failed[0]}: {runs.messages[failed[0]].splitlines()[0]}" if failed else ""
-    needed = f"{config.min_tests} are needed (baseline.min_tests)"
-    raise TaskError(f"{len(left)} of its {len(first)} tests are usable, {needed}{because}")
-
-
-def _with_whole_files(dropped: dict[str, str], runs: Runs, most: int) -> dict[str, str]:
-    """The tests that do not count, with the rest of the files that most of them are in: a command has a size limit."""
-    files = runs.by_file()
-    while len(_arguments(dropped, runs)) > most:
-        left = {file: [test for test in tests if test not in dropped] for file, tests in files.items()}
-        mixed = [file for file in files if left[file] and len(left[file]) < len(files[file])]
-        if not mixed:
-            break
-        fullest = max(mixed, key=lambda file: len(files[file]) - len(left[file]))
-        dropped = {**dropped, **dict.fromkeys(left[fullest], "beside too many of these (baseline.max_deselected)")}
-    return dropped
-
-
-def _arguments(dropped: dict[str, str], runs: Runs) -> list[str]:
-    """Pytest's options that leave these tests out; a file whose tests all go is left out as a whole."""
-    files = runs.by_file()
-    whole = {file for file, tests in files.items() if all(test in dropped for test in tests)}
-    whole |= {test for test in dropped if "::" not in test}
-    singles = [test for test in dropped if test.partition("::")[0] not in whole]
-    return [*(f"--ignore={file}" for file in sorted(whole)), *(f"--deselect={test}" for test in singles)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -18,7 +18,7 @@ from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
 from gumshoe.env.bugs.judging import VerdictJournal
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.packages import stage_folder, stage_key
+from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import Baseline, bug_run_limit, command_limit, open_runner
 from gumshoe.env.bugs.packages.environment import Built
 from gumshoe.env.bugs.packages.requirements import reason_of
@@ -39,10 +39,8 @@ class MadeBugs:
     ended_by_bugs_s: float | None = None
 
 
-def harvest_bugs(
-    name: str, built: Built, baseline: Baseline, config: HarvestConfig, folder: Path, say: Callable[[str], None]
-) -> Counter[str]:
-    """Writes the project and its verified bugs to `folder` as a task set; returns what became of the candidates.
+def harvest_bugs(package: PackageHarvest, built: Built, baseline: Baseline) -> Counter[str]:
+    """Writes the project and its verified bugs to the package's task set; returns what became of the candidates.
 
     The tests run on the copy of the project that the set ships.
 
@@ -50,10 +48,11 @@ def harvest_bugs(
         TaskError: no bug is found, or the tests do not run with unittest.
         UnfitTests: some tests turn out not to be good for a verdict.
     """
+    name, config, folder = package.name, package.config, package.folder
     seconds = command_limit(baseline.seconds)
     suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
     if config.runner == "unittest":
-        suite = unittest_suite(name, built.project, suite, baseline, config, say)
+        suite = unittest_suite(package, built.project, suite, baseline)
     project = Project(name, built.project, f"projects/{name}", suite)
     copy_into_taskset(project, folder)
     shipped = replace(project, path=folder / project.stored)
@@ -67,14 +66,16 @@ def harvest_bugs(
         key, judging = (stage_key(one, suite.command, suite.names) for one in (key, judging))
     cache = FolderCache(stage_folder("bugs"), MadeBugs)
 
-    def make(kept: Path) -> MadeBugs:
+    def make(place: Path) -> MadeBugs:
         began = time.monotonic()
         journal = VerdictJournal(stage_folder("verdicts") / f"{judging}.jsonl")
-        result = make_bugs(
-            wanted, lambda project, judged, kept: say(f"{kept} bugs in {judged} candidates"), [shipped], journal
-        )
+
+        def progress(project: str, judged: int, kept: int) -> None:
+            package.say(f"{kept} bugs in {judged} candidates")
+
+        result = make_bugs(wanted, progress, [shipped], journal)
         _require_some(result, name)
-        write_taskset(kept, result.tasks)
+        write_taskset(place, result.tasks)
         is_cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
         return MadeBugs(dict(result.counts[name]), config.bugs_s if is_cut else None)
 
@@ -128,29 +129,23 @@ MAX_NAMED = 400
 Command = tuple[str, ...]
 
 
-def unittest_suite(
-    name: str,
-    project: Path,
-    suite: Suite,
-    baseline: Baseline,
-    config: HarvestConfig,
-    note: Callable[[str], None],
-) -> Suite:
+def unittest_suite(package: PackageHarvest, project: Path, suite: Suite, baseline: Baseline) -> Suite:
     """The suite with a command of unittest that runs those tests of the baseline which unittest knows, and passes.
 
     The command discovers all tests in a folder or, where some of these do not count, lists those that do.
     Raises TaskError when no such command is found.
     """
+    config = package.config
     tests = [test for test in baseline.passing if is_method(test)]
     least = config.baseline.min_tests
     if len(tests) < least:
         raise TaskError(f"{len(tests)} of its tests are methods of classes, {least} are needed (baseline.min_tests)")
     known = [*tests, *filter(is_method, baseline.deselected)]
     problem = ""
-    task = suite.task(f"harvest/{name}", str(project))
+    task = suite.task(f"harvest/{package.name}", str(project))
     with open_runner(task, config.sandbox, config.baseline.run_timeout_s) as runner:
         for command in commands(tests):
-            note("run with unittest")
+            package.say("run with unittest")
             run = runner.run_tests(command)
             names = names_in(run, tests)
             if not run.passed:

@@ -10,30 +10,31 @@ What it does not do: keep them off the network. Installing needs it, so code of 
 can reach whatever this machine can reach while an environment is built, services on its loopback address included, and
 read the credentials in these settings.
 Tests, bugs and agents run elsewhere, without any network.
+
+A `NewEnvironment` is a virtual environment that is made in such a sandbox.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from typing import Literal
 
 from uv import find_uv_bin
 
 from gumshoe.env.bugs.config import BuildConfig
+from gumshoe.env.bugs.packages.machine import IndexSettings, Interpreter
+from gumshoe.env.environments import INSIDE, RECORD, Lock, environment_folder, is_installed
 from gumshoe.env.inside import programs as sandbox_programs
 from gumshoe.env.sandboxes.host.bwrap import (
     SYSTEM_FOLDERS,
@@ -44,47 +45,21 @@ from gumshoe.env.sandboxes.host.bwrap import (
     parents,
     system_mounts,
 )
-from gumshoe.errors import SandboxError
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.storage import cache_folder, write_atomic
 
-__all__ = ["UV", "BuildResult", "BuildSandbox", "IndexSettings"]
+__all__ = ["PYTHON", "UV", "WORKSPACE", "BuildResult", "BuildSandbox", "NewEnvironment", "TimeLimit", "new_environment"]
 
-HOME, PROGRAMS, UV = "/tmp/home", "/gumshoe", "/uv"  # noqa: S108 - inside the sandbox
+HOME, PROGRAMS, UV, WORKSPACE = "/tmp/home", "/gumshoe", "/uv", "/workspace"  # noqa: S108 - inside the sandbox
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
 OUTPUT_BYTES = 256 << 10
 LOOK_EVERY_S = 2.0
 PROCESSES = 512
-HANDED_ON = re.compile(
-    r"(?:https?|no|all)_proxy|ssl_cert_(?:file|dir)|requests_ca_bundle"
-    r"|UV_(?:DEFAULT_INDEX|EXTRA_INDEX_URL|INDEX\w*|FIND_LINKS|INSECURE_HOST|HTTP_TIMEOUT)",
-    re.IGNORECASE,
-)
-# Where packages come from, as pip is configured, and what uv calls it; everything else that a person may have set does
-# not belong in an environment.
-KEYS = {
-    "index-url": "UV_DEFAULT_INDEX",
-    "extra-index-url": "UV_INDEX",
-    "find-links": "UV_FIND_LINKS",
-    "trusted-host": "UV_INSECURE_HOST",
-    "cert": "SSL_CERT_FILE",
-    "proxy": "ALL_PROXY",
-    "timeout": "UV_HTTP_TIMEOUT",
-    "default-timeout": "UV_HTTP_TIMEOUT",
-}
-FIXED = {
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PIP_NO_INPUT": "1",
-    # All indexes count alike, as they do for pip.
-    "UV_INDEX_STRATEGY": "unsafe-best-match",
-    "UV_LINK_MODE": "copy",
-    "UV_NO_CACHE": "1",
-    "UV_NO_CONFIG": "1",
-    "UV_PYTHON_DOWNLOADS": "never",
-}
-INDEX_PAGES = "simple"
 PRINTED = "[stderr]"
 """The line under which uv shows what a build printed."""
 ERROR = re.compile(r"(?:error: |[\w.]*Error(?:: |$))", re.IGNORECASE)
-PIP_S = 60
+TimeLimit = Literal["install_timeout_s", "collect_timeout_s"]
+"""The keys of the config that limit the time of a program."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +117,7 @@ class BuildSandbox:
         self,
         argv: Sequence[str],
         *,
-        timeout: float,
-        limit: str,
+        limit: TimeLimit = "install_timeout_s",
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         sealed: Sequence[str] = (),
@@ -151,7 +125,7 @@ class BuildSandbox:
         """Runs a program to its end.
 
         Args:
-            limit: what the timeout is called in messages.
+            limit: the key of the config that says how long it may take.
             sealed: folders that this program may only read; if there are any, it has no network either.
         """
         with (
@@ -174,13 +148,14 @@ class BuildSandbox:
                     pass_fds=filters,
                     start_new_session=True,
                 )
-                problem = self._wait(process, timeout, limit)
+                problem = self._wait(process, limit)
             finally:
                 if self._as_root:
                     self._own(0)
             return BuildResult(process.returncode, _tail(output.fileno()), problem)
 
-    def _wait(self, process: subprocess.Popen[bytes], timeout: float, limit: str) -> str | None:
+    def _wait(self, process: subprocess.Popen[bytes], limit: TimeLimit) -> str | None:
+        timeout: float = getattr(self._config, limit)
         deadline = time.monotonic() + timeout
         allowed = self._config.disk_mb << 20
         problem = None
@@ -192,7 +167,7 @@ class BuildSandbox:
                     return None
                 except subprocess.TimeoutExpired:
                     if time.monotonic() >= deadline:
-                        problem = f"it took more than {timeout:g} s ({limit})"
+                        problem = f"it took more than {timeout:g} s (build.{limit})"
                     elif sum(_size(folder) for folder in self._folders.values()) > allowed:
                         problem = f"it wrote more than {self._config.disk_mb} MiB (build.disk_mb)"
             return problem
@@ -268,6 +243,95 @@ class BuildSandbox:
         }
 
 
+PYTHON = f"{INSIDE}/bin/python"
+# Sandboxes mount the environment read-only, so Python could not keep any byte code in it: each run of the tests would
+# compile pytest and every dependency anew. Hashes instead of times, which an image layer may change.
+COMPILE = (PYTHON, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", f"{INSIDE}/lib")
+# pytest rewrites the assertions of its plugins, including all of hypothesis, and keeps byte code of its own for that.
+# A session without tests loads them.
+REWRITE = (PYTHON, "-m", "pytest", "--collect-only", "-c", os.devnull, "-p", "no:cacheprovider")
+
+
+class NewEnvironment:
+    """A virtual environment that is being made, at `/environment` in a build sandbox.
+
+    Attributes:
+        workspace: a folder for sources that are to be installed in place, at first empty. Programs run in it, where it
+            is called `/workspace`.
+        variables: set for every program.
+    """
+
+    def __init__(self, folder: Path, python: Interpreter, config: BuildConfig) -> None:
+        self.workspace = folder / "workspace"
+        self.variables: dict[str, str] = {}
+        self._root = folder / "root"
+        self._python = python
+        self._sandbox = BuildSandbox({INSIDE: self._root, WORKSPACE: self.workspace}, python.path, config)
+        for path in (self.workspace, self._root):
+            path.mkdir()
+
+    @property
+    def site(self) -> Path:
+        """The folder of installed packages."""
+        return self._root / "lib" / f"python3.{self._python.version[1]}" / "site-packages"
+
+    def create(self) -> BuildResult:
+        """Makes the environment, without any package."""
+        return self.run((UV, "venv", "--quiet", "--allow-existing", "--python", str(self._python.path), INSIDE))
+
+    def install(self, words: Sequence[str], env: Mapping[str, str] | None = None) -> BuildResult:
+        """Installs requirements, which may be options of `uv pip install`, too."""
+        return self.run((UV, "pip", "install", "--quiet", "--python", PYTHON, *words), env=env)
+
+    def freeze(self) -> tuple[str, ...]:
+        """The pinned requirements, without a package that is installed in place. Raises TaskError."""
+        result = self.run((UV, "pip", "list", "--quiet", "--python", PYTHON, "--format=json", "--exclude-editable"))
+        try:
+            found = json.loads(result.output)
+        except ValueError:
+            raise TaskError(f"the installed packages cannot be listed: {result.why}") from None
+        return tuple(sorted(f"{item['name']}=={item['version']}" for item in found))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        limit: TimeLimit = "install_timeout_s",
+        env: Mapping[str, str] | None = None,
+        sealed: Sequence[str] = (),
+    ) -> BuildResult:
+        """Runs a program, as `BuildSandbox.run` does."""
+        variables = {"PATH": f"{INSIDE}/bin:/usr/bin:/bin", **self.variables, **(env or {})}
+        return self._sandbox.run(argv, limit=limit, cwd=WORKSPACE, env=variables, sealed=sealed)
+
+    def keep(self, lock: Lock) -> None:
+        """Compiles what is installed and moves it all to where sandboxes find the environment of this lock.
+
+        The record beside it can be written by no package.
+        """
+        # Neither exit code says anything: some templates are not valid Python, and there are no tests.
+        self._sandbox.run(COMPILE)
+        self._sandbox.run(REWRITE, limit="collect_timeout_s", cwd="/tmp", env={"PYTHONDONTWRITEBYTECODE": ""})  # noqa: S108
+        if is_installed(lock.name):
+            return
+        folder = environment_folder(lock.name)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self._root.replace(folder / "root")
+        (folder / "root").chmod(0o755)
+        record = {"python": str(self._python.path), "version": list(self._python.version[:2]), "lock": asdict(lock)}
+        write_atomic(folder / RECORD, json.dumps(record, indent=1))
+
+
+@contextmanager
+def new_environment(python: Interpreter, config: BuildConfig) -> Generator[NewEnvironment]:
+    """An environment to be made on the file system where finished ones are kept; what is not kept is removed."""
+    environments = cache_folder() / "environments"
+    environments.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".build-", dir=environments, ignore_cleanup_errors=True) as folder:
+        yield NewEnvironment(Path(folder), python, config)
+
+
 def _size(folder: Path) -> int:
     """The bytes of the regular files below a folder that others may be changing."""
     total = 0
@@ -284,53 +348,3 @@ def _tail(file: int) -> str:
     """The end of what was printed."""
     size = os.fstat(file).st_size
     return os.pread(file, OUTPUT_BYTES, max(0, size - OUTPUT_BYTES)).decode("utf-8", "replace")
-
-
-@dataclass(frozen=True)
-class IndexSettings:
-    """Where pip and uv get packages from on this machine, in a form that can be handed to a sandbox.
-
-    Attributes:
-        environment: variables of the environment for both.
-        paths: the local files and folders that these name.
-    """
-
-    environment: dict[str, str]
-    paths: tuple[str, ...]
-
-    @staticmethod
-    @functools.cache
-    def of_this_machine() -> IndexSettings:
-        """The settings in pip's files and variables, as `pip config list` shows them, and in uv's variables."""
-        for_pip: dict[str, str] = {}
-        for_uv: dict[str, str] = {}
-        for line in _pip_config():
-            name, _, value = line.partition("=")
-            section, _, key = name.partition(".")
-            values = shlex.split(value)
-            if key in KEYS and values and section in (":env:", "global", "install", "download"):
-                words = values[0].split()
-                for_pip[f"PIP_{key.upper().replace('-', '_')}"] = " ".join(words)
-                for_uv[KEYS[key]] = ("," if key == "find-links" else " ").join(words)
-        variables = {name: value for name, value in os.environ.items() if HANDED_ON.fullmatch(name)}
-        environment = {**for_uv, **for_pip, **variables, **FIXED}
-        words = [word for value in environment.values() for word in re.split(r"[\s,]+", value)]
-        return IndexSettings(environment, tuple(dict.fromkeys(path for word in words if (path := _local(word)))))
-
-
-def _pip_config() -> list[str]:
-    argv = [sys.executable, "-m", "pip", "config", "list"]
-    try:
-        result = subprocess.run(argv, capture_output=True, text=True, timeout=PIP_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return result.stdout.splitlines() if result.returncode == 0 else []
-
-
-def _local(word: str) -> str | None:
-    """The folder or file of this machine that a word names, if it names one."""
-    path = url2pathname(urlsplit(word).path) if word.startswith("file:") else word
-    if not path.startswith("/") or not Path(path).exists():
-        return None
-    # The pages of a local index lead to files beside it.
-    return str(Path(path).parent) if Path(path).name == INDEX_PAGES else path

@@ -19,10 +19,10 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from gumshoe.cache import JsonlCache, digest
+from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -46,12 +46,13 @@ Culprits = Sequence[tuple[str, Span]]
 """The changed functions: path and span."""
 
 
-def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> tuple[int, dict[str, str]]:
-    """Checks the set in `folder` and leaves the proven tasks in it, each with what makes its tests fail.
+def check_package(package: PackageHarvest) -> tuple[int, dict[str, str]]:
+    """Checks a package's set and leaves the proven tasks in it, each with what makes its tests fail.
 
     A test that fails here although a gold patch is right, which the other stages did not show, is left out of all
     tasks, and these are checked again. Returns how many tasks are proven, and what was wrong with each of the others.
     """
+    folder, config = package.folder, package.config.sandbox
     repaired = RepairedRuns(config)
 
     def check(task: Task, oracle: Oracle) -> dict[str, Any]:
@@ -62,12 +63,12 @@ def check_package(folder: Path, config: SandboxConfig, say: Callable[[str], None
         return digest(task.hash, config.kind, oracle.fail_to_pass, oracle.pass_to_pass)
 
     def measure() -> dict[str, Mapping[str, Any]]:
-        return _measure(folder, CHECKED, config, check, key_of, say)
+        return _measure(package, CHECKED, check, key_of)
 
     facts = measure()
     unfit = {test for found in facts.values() for test in found["unfit"]}
     if unfit:
-        say(f"again, without {plural(len(unfit), 'test')}")
+        package.say(f"again, without {plural(len(unfit), 'test')}")
         write_taskset(folder, [_without(task, oracle, unfit) for task, oracle in stored_taskset(folder)])
         facts = measure()
     rejected = {name: found["found"][0] for name, found in facts.items() if found["found"]}
@@ -93,35 +94,33 @@ def _without(task: Task, oracle: Oracle, unfit: Set[str]) -> tuple[Task, Oracle]
     )
 
 
-def rate_package(folder: Path, config: SandboxConfig, say: Callable[[str], None]) -> None:
-    """Measures the tasks of the set in `folder` and writes the tags. Raises SandboxError."""
+def rate_package(package: PackageHarvest) -> None:
+    """Measures the tasks of a package's set and writes the tags. Raises SandboxError."""
 
     def rate(task: Task, oracle: Oracle) -> dict[str, Any]:
-        return {"found": difficulty_of(task, oracle, config)}
+        return {"found": difficulty_of(task, oracle, package.config.sandbox)}
 
-    facts = _measure(folder, RATED, config, rate, lambda task, oracle: task.hash, say)
+    facts = _measure(package, RATED, rate, lambda task, oracle: task.hash)
     rated = [
         (task.model_copy(update={"tags": {**task.tags, **facts[task.id]["found"]}}), oracle)
-        for task, oracle in stored_taskset(folder)
+        for task, oracle in stored_taskset(package.folder)
     ]
-    write_taskset(folder, rated)
+    write_taskset(package.folder, rated)
 
 
 def _measure(
-    folder: Path,
+    package: PackageHarvest,
     journal: str,
-    config: SandboxConfig,
     measure: Callable[[Task, Oracle], Mapping[str, Any]],
     key_of: Callable[[Task, Oracle], str],
-    say: Callable[[str], None],
 ) -> dict[str, Mapping[str, Any]]:
     """What is measured of each task in a set, by its id. What a journal in the folder knows is not measured again."""
-    pairs = load_taskset(folder)
-    cache = JsonlCache(folder / journal)
+    pairs = load_taskset(package.folder)
+    cache = JsonlCache(package.folder / journal)
     facts: dict[str, Mapping[str, Any]] = {}
-    compile_tests((task for task, _ in pairs), config)
+    compile_tests((task for task, _ in pairs), package.config.sandbox)
     for number, (task, oracle) in enumerate(pairs, 1):
-        say(f"{number} of {len(pairs)}")
+        package.say(f"{number} of {len(pairs)}")
         facts[task.id] = cache.find(key_of(task, oracle), partial(measure, task, oracle))
     return facts
 

@@ -7,7 +7,6 @@ project that tasks ship; a file that was there before is never changed by it.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -18,44 +17,30 @@ from pathlib import Path
 from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages import stage_folder
-from gumshoe.env.bugs.packages.build_sandbox import UV, BuildResult, BuildSandbox
-from gumshoe.env.bugs.packages.lock import (
-    INSTALL,
-    PYTHON,
-    Interpreter,
-    Lock,
-    build_folder,
-    choose_python,
-    compile_environment,
-    keep_environment,
-    make_venv,
-    site_packages,
-    this_machine,
-)
+from gumshoe.env.bugs.packages.build_sandbox import PYTHON, WORKSPACE, NewEnvironment, new_environment
+from gumshoe.env.bugs.packages.machine import choose_python, this_machine
 from gumshoe.env.bugs.packages.requirements import (
     TEST_NAMES,
+    PackageFiles,
     missing_packages,
     plugins_used,
-    read_package,
     reason_of,
-    test_requirements,
 )
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
-from gumshoe.env.environments import INSIDE, is_installed
+from gumshoe.env.environments import INSIDE, Lock, is_installed
 from gumshoe.errors import TaskError
 
 __all__ = [
     "DOCTEST_WAYS",
     "PYTEST_WAYS",
-    "WORKSPACE",
     "Built",
     "add_built_files",
     "build_environment",
     "get_environment",
+    "install_lock",
     "quiet_arguments",
 ]
 
-WORKSPACE = "/workspace"
 # For repositories whose version comes from tags that are not there.
 UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1", "PDM_BUILD_SCM_VERSION": "0.0.1"}
 NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache", ".hypothesis", ".eggs"})
@@ -125,59 +110,80 @@ def build_environment(
 
     `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
     """
-    python = choose_python(read_package(source).requires_python, config.python, config.as_of)
-    with build_folder() as root:
-        workspace = root.with_name("workspace")
-        copy_tree(source, workspace)
-        sandbox = BuildSandbox({INSIDE: root, WORKSPACE: workspace}, python.path, config)
-        builder = Builder(sandbox, source, config, note)
-        variables = builder.install(python)
+    package = PackageFiles(source)
+    python = choose_python(package.requires_python, config.python, config.as_of)
+    day = f" as of {config.as_of}" if config.as_of else ""
+    note(f"installing with Python {python.text}{day}")
+    with new_environment(python, config) as environment:
+        copy_tree(source, environment.workspace)
+        builder = Builder(environment, package, config, note)
+        builder.install()
         builder.collect(ways)
         lock = Lock(
             python=".".join(map(str, python.version[:2])),
             machine=this_machine(),
-            packages=builder.freeze(),
-            files=dict(_package_files(site_packages(root, python))),
-            variables=variables,
+            packages=environment.freeze(),
+            files=dict(_package_files(environment.site)),
+            variables=environment.variables,
         )
-        compile_environment(sandbox, config)
-        added = tuple(_ship_project(source, workspace, project))
-        keep_environment(root, lock, python)
+        added = tuple(_ship_project(source, environment.workspace, project))
+        environment.keep(lock)
     arguments = (*quiet_arguments(lock.packages), *builder.arguments)
     return Built(lock, project, added, tuple(builder.skipped), arguments)
 
 
-class Builder:
-    """One environment while it is being made."""
+def install_lock(lock: Lock, config: BuildConfig) -> None:
+    """Builds the environment of a lock. Raises TaskError."""
+    python = choose_python(f"=={lock.python}.*")
+    if this_machine() != lock.machine:
+        raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {this_machine()}")
+    with new_environment(python, config) as environment:
+        for step in (environment.create, lambda: environment.install(("--no-deps", *lock.packages))):
+            result = step()
+            if not result.ok:
+                raise TaskError(f"environment {lock.name} cannot be rebuilt: {result.why}")
+        for name, text in lock.files.items():
+            target = environment.site / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        environment.keep(lock)
 
-    def __init__(self, sandbox: BuildSandbox, source: Path, config: BuildConfig, note: Callable[[str], None]) -> None:
-        self._sandbox = sandbox
-        self._source = source
+
+class Builder:
+    """Installs a package with what its tests need.
+
+    Attributes:
+        skipped: requirements that could not be installed.
+        arguments: what pytest needs to collect the tests.
+    """
+
+    def __init__(
+        self, environment: NewEnvironment, package: PackageFiles, config: BuildConfig, note: Callable[[str], None]
+    ) -> None:
+        self._environment = environment
+        self._package = package
+        self._source = package.folder
         self._config = config
         self._note = note
-        self._variables: dict[str, str] = {}
         self.skipped: list[str] = []
         self.arguments: tuple[str, ...] = ()
 
-    def install(self, python: Interpreter) -> dict[str, str]:
-        """Makes the environment, installs the package and its tests' requirements; returns variables to set."""
-        day = f" as of {self._config.as_of}" if self._config.as_of else ""
-        self._note(f"installing with Python {python.text}{day}")
-        made = self._run(make_venv(python))
+    def install(self) -> None:
+        """Makes the environment, installs the package and the requirements of its tests. Raises TaskError."""
+        made = self._environment.create()
         if not made.ok:
             raise TaskError(f"no virtual environment: {made.why}")
-        wanted = test_requirements(read_package(self._source))
+        wanted = self._package.test_requirements()
         needed = ["pytest", *wanted.packages, *plugins_used(self._source)]
         files = [word for name in wanted.files for word in ("-r", f"{WORKSPACE}/{name}")]
         # uv passes over extras that the package does not have.
         in_place = ("-e", f"{WORKSPACE}[{','.join(TEST_NAMES)}]")
-        if not self._add([*in_place, *files, *needed]).ok:
+        if not self._environment.install([*in_place, *files, *needed]).ok:
             self._install_package(in_place)
             self._install(needed)
             for name in wanted.files:
-                if not self._add(["-r", f"{WORKSPACE}/{name}"]).ok:
+                if not self._environment.install(["-r", f"{WORKSPACE}/{name}"]).ok:
                     self._install(_lines(self._source / name))
-        return self._variables
 
     def collect(self, ways: Ways) -> None:
         """Finds how the tests can be collected: with the project's own options, else by other file names, else
@@ -202,9 +208,9 @@ class Builder:
 
     def _install_newer_pytest(self) -> bool:
         """Whether there was one. Some projects pin one that is too old for the Python that they allow."""
-        before = self.freeze()
+        before = self._environment.freeze()
         self._note("installing the newest pytest")
-        return self._add(["--upgrade", "pytest"]).ok and self.freeze() != before
+        return self._environment.install(["--upgrade", "pytest"]).ok and self._environment.freeze() != before
 
     def _collect(self, arguments: tuple[str, ...]) -> str | None:
         """Installs what is missing until all tests can be collected, or nothing more is found. None if some can be."""
@@ -214,11 +220,8 @@ class Builder:
         complaint = output = ""
         for round_ in range(self._config.install_rounds + 1):
             self._note("collecting tests" if not round_ else f"collecting tests again ({round_})")
-            argv = (*COLLECT, *arguments)
             # A conftest runs now: it must not change what all tasks of the package will share.
-            result = self._run(
-                argv, timeout=self._config.collect_timeout_s, limit="build.collect_timeout_s", sealed=(INSIDE,)
-            )
+            result = self._environment.run((*COLLECT, *arguments), limit="collect_timeout_s", sealed=(INSIDE,))
             if result.problem is not None:
                 return result.problem
             if result.exit_code == ALL_COLLECTED:
@@ -233,54 +236,31 @@ class Builder:
             self._install(missing)
         return None if COLLECTED.search(output) else complaint
 
-    def freeze(self) -> tuple[str, ...]:
-        """The pinned requirements, without the package itself."""
-        result = self._run([UV, "pip", "list", "--quiet", "--python", PYTHON, "--format=json", "--exclude-editable"])
-        try:
-            found = json.loads(result.output)
-        except ValueError:
-            raise TaskError(f"the installed packages cannot be listed: {result.why}") from None
-        return tuple(sorted(f"{item['name']}=={item['version']}" for item in found))
-
     def _install_package(self, in_place: Sequence[str]) -> None:
         """Installs the package in place; if its build does not work that way, its requirements and its path."""
+        install = self._environment.install
         bare = ("-e", WORKSPACE)
-        first = self._add(in_place)
-        if first.ok or self._add(bare).ok or self._add(bare, UNVERSIONED).ok:
+        first = install(in_place)
+        if first.ok or install(bare).ok or install(bare, UNVERSIONED).ok:
             return
         declaring = [name for name in ("pyproject.toml", "setup.py") if (self._source / name).is_file()]
         for name in declaring:
-            self._add(["-r", f"{WORKSPACE}/{name}"])
+            install(["-r", f"{WORKSPACE}/{name}"])
         # The way of setuptools before version 64, which are the ones for Python 3.6.
-        if "setup.py" in declaring and self._add(["setuptools"]).ok and self._run(DEVELOP).ok:
+        if "setup.py" in declaring and install(["setuptools"]).ok and self._environment.run(DEVELOP).ok:
             return
         self.skipped.append(f"the package itself ({first.why})")
-        self._variables["PYTHONPATH"] = f"{WORKSPACE}/src" if (self._source / "src").is_dir() else WORKSPACE
+        path = f"{WORKSPACE}/src" if (self._source / "src").is_dir() else WORKSPACE
+        self._environment.variables["PYTHONPATH"] = path
 
     def _install(self, requirements: Sequence[str]) -> None:
         """Installs requirements together; if that fails, one by one, and notes those that cannot be installed."""
-        if not requirements or self._add(requirements).ok:
+        if not requirements or self._environment.install(requirements).ok:
             return
         for requirement in requirements:
-            result = self._add([requirement])
+            result = self._environment.install([requirement])
             if not result.ok:
                 self.skipped.append(f"{requirement} ({result.why})")
-
-    def _add(self, words: Sequence[str], env: dict[str, str] | None = None) -> BuildResult:
-        return self._run([*INSTALL, *words], env=env)
-
-    def _run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout: float | None = None,
-        limit: str = "build.install_timeout_s",
-        env: dict[str, str] | None = None,
-        sealed: Sequence[str] = (),
-    ) -> BuildResult:
-        seconds = self._config.install_timeout_s if timeout is None else timeout
-        variables = {"PATH": f"{INSIDE}/bin:/usr/bin:/bin", **self._variables, **(env or {})}
-        return self._sandbox.run(argv, timeout=seconds, limit=limit, cwd=WORKSPACE, env=variables, sealed=sealed)
 
 
 def quiet_arguments(packages: Sequence[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
 from gumshoe.tools.code.functions import MODULE, enclosing, spans
 
-__all__ = ["Fix", "FixFiles", "find_fixes", "read_files", "symptom_of", "write_tree"]
+__all__ = ["Fix", "FixFiles", "History", "symptom_of"]
 
 # A commit that changes more lines of code is a feature or a clean-up.
 MAX_CHANGED_LINES = 200
@@ -65,62 +65,6 @@ class Fix:
             for path in self.tests
             if path.endswith(".py") and path.rpartition("/")[2] not in ("conftest.py", "__init__.py")
         )
-
-
-def find_fixes(repository: Path, count: int, exclude: Sequence[str]) -> tuple[list[Fix], Counter[str]]:
-    """The candidates among the latest commits of the main line, newest first, and why the others are none.
-
-    Args:
-        repository: a bare clone.
-        count: how many commits are looked at.
-        exclude: gitignore patterns of files that are not the project's code.
-
-    Raises TaskError: git fails.
-    """
-    spec = pathspec.GitIgnoreSpec.from_lines(exclude)
-    fixes: list[Fix] = []
-    others: Counter[str] = Counter()
-    for names, message, rows in _commits(repository, count):
-        commit, date, *parents = names.split()
-        python = {path: lines for path, lines in rows.items() if path.endswith(".py")}
-        tests = tuple(path for path in rows if holds_tests(path))
-        code = {path: lines for path, lines in python.items() if path not in tests and not spec.match_file(path)}
-        if not parents:
-            others["first commit"] += 1
-        elif not code:
-            others["no code"] += 1
-        elif not any(path.endswith(".py") for path in tests):
-            others["no tests"] += 1
-        elif sum(code.values()) > MAX_CHANGED_LINES:
-            others[f"over {MAX_CHANGED_LINES} lines"] += 1
-        else:
-            data = (path for path in rows if path not in tests and _is_data(path, code))
-            fixes.append(Fix(commit, parents[0], date, message, (*code, *data), tests))
-    return fixes, others
-
-
-def _commits(repository: Path, count: int) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Name, date and parents of each commit, its message, and how many lines it changes in which file."""
-    options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
-    form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
-    words = ("-c", "core.quotePath=false", "log", *options, form, f"--max-count={count}", "HEAD")
-    log = run_git(*words, folder=repository)
-    for part in log.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
-        names, _, rest = part.partition(FIELD)
-        message, _, changes = rest.partition(FACTS)
-        rows = [line.split("\t", 2) for line in changes.splitlines() if line.count("\t") >= 2]
-        yield names, message, {path: _number(added) + _number(gone) for added, gone, path in rows}
-
-
-def _number(count: str) -> int:
-    """A count of numstat, which has a dash for a binary file."""
-    return int(count) if count.isdigit() else 0
-
-
-def _is_data(path: str, code: Collection[str]) -> bool:
-    """Whether a file is data of the packages whose code is changed."""
-    folders = {name.partition("/")[0] for name in code if "/" in name}
-    return path.endswith(DATA_ENDINGS) and path.partition("/")[0] in folders
 
 
 @dataclass(frozen=True)
@@ -184,47 +128,103 @@ def _is_identifier(word: str) -> bool:
     return "_" in word.strip("_") or word not in (word.lower(), word.capitalize())
 
 
-def read_files(repository: Path, fix: Fix) -> FixFiles:
-    """The code before and after a fix. Raises TaskError: git fails."""
-    before, after = (_blobs(repository, commit, fix.code) for commit in (fix.parent, fix.commit))
-    return FixFiles({path: (before.get(path), after.get(path)) for path in fix.code})
+class History:
+    """The history of a bare clone. All methods raise TaskError if git fails."""
+
+    def __init__(self, repository: Path) -> None:
+        self._repository = repository
+
+    def fixes(self, count: int, exclude: Sequence[str]) -> tuple[list[Fix], Counter[str]]:
+        """The candidates among the latest commits of the main line, newest first, and why the others are none.
+
+        Args:
+            count: how many commits are looked at.
+            exclude: gitignore patterns of files that are not the project's code.
+        """
+        spec = pathspec.GitIgnoreSpec.from_lines(exclude)
+        fixes: list[Fix] = []
+        others: Counter[str] = Counter()
+        for names, message, rows in self._commits(count):
+            commit, date, *parents = names.split()
+            tests = tuple(path for path in rows if holds_tests(path))
+            python = {path: lines for path, lines in rows.items() if path.endswith(".py")}
+            code = {path: lines for path, lines in python.items() if path not in tests and not spec.match_file(path)}
+            if not parents:
+                others["first commit"] += 1
+            elif not code:
+                others["no code"] += 1
+            elif python.keys().isdisjoint(tests):
+                others["no tests"] += 1
+            elif sum(code.values()) > MAX_CHANGED_LINES:
+                others[f"over {MAX_CHANGED_LINES} lines"] += 1
+            else:
+                data = (path for path in rows if path not in tests and _is_data(path, code))
+                fixes.append(Fix(commit, parents[0], date, message, (*code, *data), tests))
+        return fixes, others
+
+    def _commits(self, count: int) -> Iterator[tuple[str, str, dict[str, int]]]:
+        """Name, date and parents of each commit, its message, and how many lines it changes in which file."""
+        options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
+        form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
+        words = ("-c", "core.quotePath=false", "log", *options, form, f"--max-count={count}", "HEAD")
+        log = run_git(*words, folder=self._repository)
+        for part in log.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
+            names, _, rest = part.partition(FIELD)
+            message, _, changes = rest.partition(FACTS)
+            rows = [line.split("\t", 2) for line in changes.splitlines() if line.count("\t") >= 2]
+            yield names, message, {path: _number(added) + _number(gone) for added, gone, path in rows}
+
+    def files(self, fix: Fix) -> FixFiles:
+        """The code before and after a fix."""
+        before, after = (self._blobs(commit, fix.code) for commit in (fix.parent, fix.commit))
+        return FixFiles({path: (before.get(path), after.get(path)) for path in fix.code})
+
+    def _blobs(self, commit: str, paths: Iterable[str]) -> dict[str, GitBlob]:
+        """The files of a commit among `paths`."""
+        listed = run_git("ls-tree", "-z", "--full-tree", commit, "--", *paths, folder=self._repository)
+        found: dict[str, GitBlob] = {}
+        for entry in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
+            facts, _, path = entry.partition("\t")
+            mode, kind, name = facts.split()
+            if kind == "blob":
+                found[path] = GitBlob(run_git("cat-file", "blob", name, folder=self._repository), mode)
+        return found
+
+    def write_tree(self, fix: Fix, folder: Path) -> Path:
+        """Writes the tree that has the bug into a new folder: the parent's, with the tests of the fix.
+
+        Nothing of git is in it. Raises TaskError for a tree that is too large, too.
+        """
+        # Tests are often left out of archives, and versions written into them.
+        attributes = self._repository / "info/attributes"
+        attributes.parent.mkdir(exist_ok=True)
+        attributes.write_text("* -export-ignore -export-subst\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        archive = folder.with_name(f"{folder.name}.tar")
+        words = ("archive", "--format=tar", "--prefix=tree/", "-o", str(archive), fix.parent)
+        run_git(*words, folder=self._repository)
+        tree = unpack(archive, folder)
+        archive.unlink()
+        tests = self._blobs(fix.commit, fix.tests)
+        for path in fix.tests:
+            target = tree / path
+            if path in tests and tests[path].mode != "120000" and not target.is_symlink():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(tests[path])
+            elif path not in tests:
+                target.unlink(missing_ok=True)
+        return tree
 
 
-def _blobs(repository: Path, commit: str, paths: Iterable[str]) -> dict[str, GitBlob]:
-    """The files of a commit among `paths`."""
-    listed = run_git("ls-tree", "-z", "--full-tree", commit, "--", *paths, folder=repository)
-    found: dict[str, GitBlob] = {}
-    for entry in listed.decode("utf-8", "surrogateescape").split("\0")[:-1]:
-        facts, _, path = entry.partition("\t")
-        mode, kind, name = facts.split()
-        if kind == "blob":
-            found[path] = GitBlob(run_git("cat-file", "blob", name, folder=repository), mode)
-    return found
+def _number(count: str) -> int:
+    """A count of numstat, which has a dash for a binary file."""
+    return int(count) if count.isdigit() else 0
 
 
-def write_tree(repository: Path, fix: Fix, folder: Path) -> Path:
-    """Writes the tree that has the bug into a new folder: the parent's, with the tests of the fix.
-
-    Nothing of git is in it. Raises TaskError: git fails, or the tree is too large.
-    """
-    # Tests are often left out of archives, and versions written into them.
-    attributes = repository / "info/attributes"
-    attributes.parent.mkdir(exist_ok=True)
-    attributes.write_text("* -export-ignore -export-subst\n")
-    shutil.rmtree(folder, ignore_errors=True)
-    archive = folder.with_name(f"{folder.name}.tar")
-    run_git("archive", "--format=tar", "--prefix=tree/", "-o", str(archive), fix.parent, folder=repository)
-    tree = unpack(archive, folder)
-    archive.unlink()
-    tests = _blobs(repository, fix.commit, fix.tests)
-    for path in fix.tests:
-        target = tree / path
-        if path in tests and tests[path].mode != "120000" and not target.is_symlink():
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(tests[path])
-        elif path not in tests:
-            target.unlink(missing_ok=True)
-    return tree
+def _is_data(path: str, code: Collection[str]) -> bool:
+    """Whether a file is data of the packages whose code is changed."""
+    folders = {name.partition("/")[0] for name in code if "/" in name}
+    return path.endswith(DATA_ENDINGS) and path.partition("/")[0] in folders
 
 
 def symptom_of(message: str, giveaways: Set[str]) -> str:

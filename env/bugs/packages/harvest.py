@@ -9,12 +9,12 @@ from pathlib import Path
 
 from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
-from gumshoe.env.bugs.packages.lock import Lock, install_lock
+from gumshoe.env.bugs.packages.environment import install_lock
 from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_progress, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
 from gumshoe.env.bugs.splits import heldout_packages
 from gumshoe.env.bugs.tasks import write_rows
-from gumshoe.env.environments import is_installed
+from gumshoe.env.environments import Lock, is_installed
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task

@@ -9,7 +9,7 @@ stop.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,11 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gumshoe.cache import JsonlCache
-from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.judging import FailedTest
-from gumshoe.env.bugs.packages import stage_folder, stage_key
+from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
 from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
-from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
+from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
 from gumshoe.env.bugs.tasks import difficulty, problem_statement
 from gumshoe.errors import TaskError
@@ -73,51 +72,41 @@ class HistoryHarvest:
     commits: dict[str, int]
 
 
-def harvest_history(
-    name: str,
-    repository: Path,
-    first: Built,
-    config: HarvestConfig,
-    folder: Path,
-    say: Callable[[str], None],
-) -> HistoryHarvest:
-    """Finds the fixes among the latest `config.history` commits and writes the tree of each bug to `folder`.
+def harvest_history(package: PackageHarvest, repository: Path, first: Built) -> HistoryHarvest:
+    """Finds the fixes among the latest `config.history` commits and writes the tree of each bug to the set's folder.
 
     Args:
-        name: of the repository.
         repository: a bare clone.
         first: the environment of its newest commit.
-        folder: the folder of the task set.
 
     Raises:
         TaskError: git fails.
         SandboxError: a sandbox broke.
     """
-    fixes, others = find_fixes(repository, config.history, config.exclude)
-    judge = CommitJudge(name, repository, Environments(name, first, config, say), config)
-    journal = JsonlCache(stage_folder("commits") / f"{name}.jsonl")
+    config, history = package.config, History(repository)
+    fixes, others = history.fixes(config.history, config.exclude)
+    environments = Environments(package, first)
+    judge = CommitJudge(package, history, environments)
+    journal = JsonlCache(stage_folder("commits") / f"{package.name}.jsonl")
     state = stage_key(first.lock.name, config.build.model_dump(), config.exclude, config.sandbox.kind)
     tasks: list[tuple[Task, Oracle]] = []
-    environments: dict[str, Built] = {}
+    needed: dict[str, Built] = {}
     for number, fix in enumerate(fixes, 1):
-        say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
-        facts = journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix))
-        judged = _JUDGED.validate_python(facts)
-        judge.environments.remember(judged)
+        package.say(f"commit {number} of {len(fixes)}, {len(tasks)} bugs")
+        judged = _JUDGED.validate_python(journal.find(f"{state}:{fix.commit}", partial(judge.facts, fix)))
+        environments.remember(judged)
         others[judged.status] += 1
         if judged.built is not None and judged.failures:
-            environments[judged.built.lock.name] = judged.built
-            tasks.append(_task(name, fix, judged, repository, folder))
-    return HistoryHarvest(tasks, list(environments.values()), dict(others))
+            needed[judged.built.lock.name] = judged.built
+            tasks.append(_write_task(package, history, fix, judged))
+    return HistoryHarvest(tasks, list(needed.values()), dict(others))
 
 
 class Environments:
     """The environments of a repository's commits, newest first."""
 
-    def __init__(self, name: str, first: Built, config: HarvestConfig, say: Callable[[str], None]) -> None:
-        self._name = name
-        self._config = config
-        self._say = say
+    def __init__(self, package: PackageHarvest, first: Built) -> None:
+        self._package = package
         self._failed = 0
         self._since_failed = COMMITS_BETWEEN_BUILDS
         self.current = first
@@ -134,10 +123,10 @@ class Environments:
         self._since_failed += 1
         if self._failed >= MOST_FAILED_BUILDS or (self._failed and self._since_failed <= COMMITS_BETWEEN_BUILDS):
             return None
-        key = stage_key(self._name, fix.commit, self._config.build.model_dump())
-        build = self._config.build.model_copy(update={"as_of": fix.date})
+        build = self._package.config.build
+        key = stage_key(self._package.name, fix.commit, build.model_dump())
         try:
-            return get_environment(key, source, build, self._say)
+            return get_environment(key, source, build.model_copy(update={"as_of": fix.date}), self._package.say)
         except TaskError:
             self.reject()
             return None
@@ -156,11 +145,11 @@ class Environments:
 class CommitJudge:
     """Runs the tests of a commit before and after it."""
 
-    def __init__(self, name: str, repository: Path, environments: Environments, config: HarvestConfig) -> None:
-        self._name = name
-        self._repository = repository
-        self._config = config
-        self.environments = environments
+    def __init__(self, package: PackageHarvest, history: History, environments: Environments) -> None:
+        self._name = package.name
+        self._config = package.config
+        self._history = history
+        self._environments = environments
 
     def facts(self, fix: Fix) -> dict[str, Any]:
         """What becomes of a candidate, as JSON holds it. Raises SandboxError."""
@@ -170,13 +159,13 @@ class CommitJudge:
         """What becomes of a candidate. Raises SandboxError."""
         if not fix.test_modules:
             return JudgedCommit("no tests")
-        files = read_files(self._repository, fix)
+        files = self._history.files(fix)
         try:
             repair = files.overlay
         except TaskError:
             return JudgedCommit("not UTF-8")
         with tempfile.TemporaryDirectory() as parent:
-            tree = write_tree(self._repository, fix, Path(parent, self._name))
+            tree = self._history.write_tree(fix, Path(parent, self._name))
             modules = tuple(path for path in fix.test_modules if (tree / path).is_file())
             if not modules:
                 return JudgedCommit("no tests")
@@ -189,18 +178,18 @@ class CommitJudge:
         self, fix: Fix, tree: Path, repair: dict[str, str | None], modules: Sequence[str]
     ) -> tuple[Built | None, TestRun]:
         """The environment in which the tests pass after the fix, and their run in it."""
-        built = self.environments.current
+        built = self._environments.current
         after = self._run(tree, built, modules, repair)
         if _most_pass(after):
             return built, after
-        older = self.environments.build(fix, tree)
+        older = self._environments.build(fix, tree)
         if older is None or older.lock.name == built.lock.name:
             return None, after
         after = self._run(tree, older, modules, repair)
         if _most_pass(after):
-            self.environments.accept(older)
+            self._environments.accept(older)
             return older, after
-        self.environments.reject()
+        self._environments.reject()
         return None, after
 
     def _compare(self, tree: Path, built: Built, modules: Sequence[str], after: TestRun) -> JudgedCommit:
@@ -248,16 +237,16 @@ def _failed_test(outcome: TestOutcome) -> FailedTest:
     return FailedTest(outcome.message.partition(":")[0], outcome.message, frames)
 
 
-def _task(name: str, fix: Fix, judged: JudgedCommit, repository: Path, folder: Path) -> tuple[Task, Oracle]:
+def _write_task(package: PackageHarvest, history: History, fix: Fix, judged: JudgedCommit) -> tuple[Task, Oracle]:
     """The task of a verified bug, whose tree is written into the set."""
     assert judged.built is not None
     assert judged.failures is not None
-    files = read_files(repository, fix)
+    name, files = package.name, history.files(fix)
     stored = f"projects/{name}-{fix.commit[:12]}"
     with tempfile.TemporaryDirectory() as parent:
-        tree = write_tree(repository, fix, Path(parent, name))
+        tree = history.write_tree(fix, Path(parent, name))
         add_built_files(judged.built, tree)
-        copy_into_taskset(Project(name, tree, stored), folder)
+        copy_into_taskset(Project(name, tree, stored), package.folder)
     symptom = symptom_of(fix.message, files.giveaways)
     statement = problem_statement(judged.failures)
     task = Task(

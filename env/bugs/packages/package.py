@@ -13,17 +13,15 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.judging import UnfitTests
-from gumshoe.env.bugs.packages import stage_folder, stage_key
-from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
+from gumshoe.env.bugs.packages import PackageHarvest, stage_key
+from gumshoe.env.bugs.packages.baseline import Baseline, get_baseline
 from gumshoe.env.bugs.packages.bugs import harvest_bugs
 from gumshoe.env.bugs.packages.check import check_package, rate_package
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, get_environment
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source
-from gumshoe.env.bugs.projects import Suite
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
@@ -43,12 +41,14 @@ FLAKY_ROUNDS = 4
 # The fewest bugs that `verify_s` leaves a package.
 LEAST_BUGS = 10
 
-Note = Callable[[str, str], None]
-"""Called with a stage and what is being done in it."""
 
-
-def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Path, note: Note) -> PackageReport:
+def harvest_package(
+    source: RequestedPackage, config: HarvestConfig, folder: Path, note: Callable[[str, str], None]
+) -> PackageReport:
     """Carries one package through the stages and leaves its set in `folder`. A refusal is recorded in the report.
+
+    Args:
+        note: called with a stage and what is being done in it; with no text when the stage begins.
 
     Raises GumshoeError for what is not the package's fault, such as a sandbox that does not work for others either.
     """
@@ -56,13 +56,14 @@ def harvest_package(source: RequestedPackage, config: HarvestConfig, folder: Pat
     folder.mkdir(parents=True, exist_ok=True)
     earlier = read_report(folder, PROGRESS) or read_report(folder)
 
-    def progress(stage: str, text: str) -> None:
-        if not text:
-            _write_report(with_times(report, earlier), folder / PROGRESS)
-        note(stage, text)
+    def begin(stage: str) -> None:
+        report.stage = stage
+        _write_report(with_times(report, earlier), folder / PROGRESS)
+        note(stage, "")
 
+    package = PackageHarvest(source.name, config, folder, lambda text: note(report.stage, text))
     try:
-        _Stages(source, config, folder, report, progress).run()
+        _Stages(package, report, begin).run(source)
         report.done = True
     except (TaskError, SandboxError) as error:
         if isinstance(error, SandboxError) and not _others_work(config):
@@ -86,100 +87,85 @@ def _others_work(config: HarvestConfig) -> bool:
 
 
 class _Stages:
-    """The stages of one package; what they find goes into the report."""
+    """The stages of one package; what they find goes into the report.
 
-    def __init__(
-        self, source: RequestedPackage, config: HarvestConfig, folder: Path, report: PackageReport, note: Note
-    ) -> None:
-        self._source, self._config, self._folder, self._report, self._note = source, config, folder, report, note
+    Args:
+        begin: called with the name of a stage when it begins.
+    """
 
-    def run(self) -> None:
+    def __init__(self, package: PackageHarvest, report: PackageReport, begin: Callable[[str], None]) -> None:
+        self._package, self._report, self._begin = package, report, begin
+
+    def run(self, source: RequestedPackage) -> None:
         """Raises TaskError for a package that is refused."""
-        report = self._report
+        package, config, report = self._package, self._package.config, self._report
         with self._stage("get"):
-            if self._source.name in PYTEST_NEEDS:
+            if source.name in PYTEST_NEEDS:
                 raise TaskError("pytest itself depends on it: with a bug in it, no test outcome could be trusted")
-            fetched = get_source(self._source, self._config.build)
+            fetched = get_source(source, config.build)
             report.version = fetched.version
-        with self._stage("environment") as say:
-            built, key = self._environment(fetched, say)
+        with self._stage("environment"):
+            built, key = self._environment(fetched)
             report.environment, report.skipped = built.lock.name, built.skipped
-            _write_locks([built], self._folder)
-        write_taskset(self._folder, ())
-        if self._config.per_package:
-            with self._stage("baseline") as say:
-                baseline = self._baseline(built, key, say)
+            _write_locks([built], package.folder)
+        write_taskset(package.folder, ())
+        if config.per_package:
+            with self._stage("baseline"):
+                baseline = self._report_tests(get_baseline(package, built, key))
                 report.suite_s = round(baseline.seconds, 3)
-            report.wanted = _wanted(self._config, baseline.seconds)
-            with self._stage("bugs") as say:
-                made = self._bugs(built, baseline, say)
+            report.wanted = _wanted(config, baseline.seconds)
+            with self._stage("bugs"):
+                made = self._bugs(built, baseline)
                 report.counts, report.candidates = dict(made), made.total()
-        if fetched.repository is not None and self._config.history:
-            with self._stage("history") as say:
-                self._history(fetched.repository, built, say)
-        if not stored_taskset(self._folder):
+        if fetched.repository is not None and config.history:
+            with self._stage("history"):
+                found = harvest_history(package, fetched.repository, built)
+                report.commits = found.commits
+                write_taskset(package.folder, [*stored_taskset(package.folder), *found.tasks])
+                _write_locks([built, *found.environments], package.folder)
+        if not stored_taskset(package.folder):
             raise TaskError("no bug was made or found: ask for some with per_package or history")
-        with self._stage("check") as say:
-            report.verified, report.rejected = check_package(self._folder, self._config.sandbox, say)
+        with self._stage("check"):
+            report.verified, report.rejected = check_package(package)
             if not report.verified:
                 first = next(iter(report.rejected.values()), "no reason given")
                 raise TaskError(f"none of its {len(report.rejected)} bugs pass the check: {first}")
-        if self._config.difficulty:
-            with self._stage("difficulty") as say:
-                rate_package(self._folder, self._config.sandbox, say)
+        if config.difficulty:
+            with self._stage("difficulty"):
+                rate_package(package)
 
     @contextmanager
-    def _stage(self, name: str) -> Generator[Callable[[str], None]]:
-        """Times a stage and reports it; messages from inside it carry its name."""
-        self._report.stage = name
+    def _stage(self, name: str) -> Generator[None]:
+        """Reports and times a stage."""
+        self._begin(name)
         began = time.monotonic()
-        self._note(name, "")
         try:
-            yield lambda text: self._note(name, text)
+            yield
         finally:
             self._report.seconds[name] = round(time.monotonic() - began, 1)
 
-    def _environment(self, fetched: FetchedSource, say: Callable[[str], None]) -> tuple[Built, str]:
+    def _environment(self, fetched: FetchedSource) -> tuple[Built, str]:
         """The environment, and the stage's key."""
-        config = self._config
-        key = stage_key(self._source.name, fetched.digest, config.build.model_dump())
-        ways = PYTEST_WAYS
+        package, config = self._package, self._package.config
+        key, ways = stage_key(package.name, fetched.digest, config.build.model_dump()), PYTEST_WAYS
         if config.runner == "doctest":
             key, ways = stage_key(key, config.runner), DOCTEST_WAYS
-        return get_environment(key, fetched.folder, config.build, say, ways), key
+        return get_environment(key, fetched.folder, config.build, package.say, ways), key
 
-    def _baseline(self, built: Built, key: str, say: Callable[[str], None]) -> Baseline:
-        config = self._config
-        suite = Suite(built.lock.name, built.arguments)
-        key = stage_key(key, built.lock.name, built.arguments, config.baseline.model_dump(), config.sandbox.kind)
-
-        def make(_: Path) -> Baseline:
-            return find_baseline(self._source.name, built.project, suite, config.baseline, config.sandbox, say)
-
-        cache = FolderCache(stage_folder("baseline"), Baseline)
-        return self._note_baseline(cache.find(key, make))
-
-    def _bugs(self, built: Built, baseline: Baseline, say: Callable[[str], None]) -> Counter[str]:
+    def _bugs(self, built: Built, baseline: Baseline) -> Counter[str]:
         """What became of the candidates; tests that turn out to be unfit are deselected."""
-        config = self._config.model_copy(update={"per_package": self._report.wanted})
+        config = self._package.config.model_copy(update={"per_package": self._report.wanted})
         problem = ""
         for _ in range(FLAKY_ROUNDS):
             try:
-                return harvest_bugs(self._source.name, built, baseline, config, self._folder, say)
+                return harvest_bugs(replace(self._package, config=config), built, baseline)
             except UnfitTests as unfit:
                 problem = str(unfit)
-                say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
-                baseline = self._note_baseline(baseline.without(unfit.tests, unfit.why))
+                self._package.say(f"without {plural(len(unfit.tests), 'test')} ({unfit.why})")
+                baseline = self._report_tests(baseline.without(unfit.tests, unfit.why))
         raise TaskError(f"its tests do not stabilize: {problem}")
 
-    def _history(self, repository: Path, built: Built, say: Callable[[str], None]) -> None:
-        """Adds the bugs of a repository's history to the set."""
-        found = harvest_history(self._source.name, repository, built, self._config, self._folder, say)
-        self._report.commits = found.commits
-        write_taskset(self._folder, [*stored_taskset(self._folder), *found.tasks])
-        _write_locks([built, *found.environments], self._folder)
-
-    def _note_baseline(self, baseline: Baseline) -> Baseline:
+    def _report_tests(self, baseline: Baseline) -> Baseline:
         self._report.tests, self._report.deselected = len(baseline.passing), baseline.deselected
         return baseline
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from gumshoe.env.bugs.packages.sources import read_text
+from gumshoe.env.bugs.packages.sources import entries, read_text
 from gumshoe.env.tasks.projects import test_files
 from gumshoe.text import plain_text
 
@@ -30,18 +30,17 @@ __all__ = [
     "TestRequirements",
     "missing_packages",
     "plugins_used",
-    "read_package",
     "reason_of",
-    "test_requirements",
 ]
 
 TEST_NAMES = ("test", "tests", "testing", "pytest", "unittest", "test-suite", "hatch-test")
 DEV_NAMES = ("dev", "develop", "development", "dev-dependencies", "default")
-FILES = re.compile(r"^(?:(?:test|tests|testing)[-_]?requirements|requirements[-_]?(?:test|tests|testing))\.(?:txt|in)$")
-DEV_FILES = re.compile(r"^(?:dev[-_]?requirements|requirements[-_]?dev)\.(?:txt|in)$")
-# Files in a folder of their own, such as requirements/test.txt.
-SHORT_FILES = re.compile(r"^(?:tests?|testing|requirements)\.(?:txt|in)$")
-SHORT_DEV_FILES = re.compile(r"^dev\.(?:txt|in)$")
+# Requirement files have a telling name, or a short one in a folder of their own, such as requirements/test.txt.
+FILES = re.compile(
+    r"^(?:\w+/)?(?:(?:test|tests|testing)[-_]?requirements|requirements[-_]?(?:test|tests|testing))\.(?:txt|in)$"
+    r"|^\w+/(?:tests?|testing|requirements)\.(?:txt|in)$"
+)
+DEV_FILES = re.compile(r"^(?:\w+/)?(?:dev[-_]?requirements|requirements[-_]?dev)\.(?:txt|in)$|^\w+/dev\.(?:txt|in)$")
 FOLDERS = ("", "requirements", "test", "tests", "testing")
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 # Tools that check, format, build or describe a package: its tests do without, and some take minutes to install.
@@ -52,43 +51,94 @@ NOT_FOR_TESTS = re.compile(
     r"|codspeed)|.*[-_]stubs|rst\.linker|jaraco\.(?:packaging|tidelift)|pytype|ty|uv|hatch|poetry|pdm)$",
     re.IGNORECASE,
 )
-
-
 REQUIRES_PYTHON = re.compile(
     r"""^\s*(?:requires-python|python_requires|Requires-Python)\s*[=:]\s*["']?([^"'\n#]+)""", re.MULTILINE
 )
 
 
 @dataclass(frozen=True)
+class TestRequirements:
+    """Requirements as they are installed, and requirement files relative to the package."""
+
+    __test__ = False
+
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
 class PackageFiles:
-    """The parsed configuration files of a package; empty where there is none, or where it cannot be read.
+    """What the configuration files of a package say; nothing where there is none, or where it cannot be read.
 
     Attributes:
         requires_python: the specifier of the Pythons that it runs on, such as `>=3.9`; empty where none is given.
     """
 
-    folder: Path
-    pyproject: dict[str, Any]
-    setup_cfg: configparser.ConfigParser
-    tox: configparser.ConfigParser
-    tox_toml: dict[str, Any]
-    requires_python: str
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._pyproject = _toml(folder / "pyproject.toml")
+        self._setup_cfg = _ini(read_text(folder / "setup.cfg"))
+        legacy = _section(self._pyproject, "tool", "tox").get("legacy_tox_ini")
+        self._tox_ini = _ini(legacy if isinstance(legacy, str) else read_text(folder / "tox.ini"))
+        texts = (read_text(folder / name) for name in ("pyproject.toml", "PKG-INFO", "setup.py", "setup.cfg"))
+        pythons = (match[1].strip() for text in texts if (match := REQUIRES_PYTHON.search(text)))
+        self.requires_python = next(pythons, "")
 
+    def test_requirements(self) -> TestRequirements:
+        """What the lists named for tests hold; those for development count only if there are none for tests."""
+        packages = [item for name in TEST_NAMES for item in self._named(name)]
+        packages += [*self._tox(), *self._nox()]
+        files = tuple(self._files(FILES))
+        if not packages and not files:
+            packages = [item for name in DEV_NAMES for item in self._named(name)]
+            files = tuple(self._files(DEV_FILES))
+        return TestRequirements(tuple(_useful(packages)), files)
 
-def read_package(folder: Path) -> PackageFiles:
-    """The configuration of the package in `folder`."""
-    pyproject = _toml(folder / "pyproject.toml")
-    legacy = _section(pyproject, "tool", "tox").get("legacy_tox_ini")
-    texts = (read_text(folder / name) for name in ("pyproject.toml", "PKG-INFO", "setup.py", "setup.cfg"))
-    pythons = (match[1].strip() for text in texts if (match := REQUIRES_PYTHON.search(text)))
-    return PackageFiles(
-        folder,
-        pyproject,
-        _ini(read_text(folder / "setup.cfg")),
-        _ini(legacy if isinstance(legacy, str) else read_text(folder / "tox.ini")),
-        _toml(folder / "tox.toml"),
-        next(pythons, ""),
-    )
+    def _named(self, name: str) -> Iterator[str]:
+        """The requirements in extras, groups and environments of this name."""
+        data = self._pyproject
+        yield from _strings(_section(data, "project", "optional-dependencies").get(name))
+        yield from _group(_section(data, "dependency-groups"), name, frozenset())
+        yield from _strings(_section(data, "tool", "pdm", "dev-dependencies").get(name))
+        yield from _poetry(_section(data, "tool", "poetry", "group", name, "dependencies"))
+        if name == "dev":
+            yield from _poetry(_section(data, "tool", "poetry", "dev-dependencies"))
+            yield from _strings(_section(data, "tool", "uv").get("dev-dependencies"))
+        environment = _section(data, "tool", "hatch", "envs", name)
+        yield from _strings(environment.get("dependencies"))
+        yield from _strings(environment.get("extra-dependencies"))
+        for part, key in (("options.extras_require", name), ("options", f"{name}s_require")):
+            yield from self._setup_cfg.get(part, key, fallback="").splitlines()
+
+    def _tox(self) -> Iterator[str]:
+        for part in ("testenv", "testenv:py", "testenv:test", "testenv:tests"):
+            for line in self._tox_ini.get(part, "deps", fallback="").splitlines():
+                condition, colon, rest = line.strip().partition(":")
+                text = rest.strip() if colon and re.fullmatch(r"[\w{},.!-]+", condition) else line.strip()
+                if not text.startswith(("-", ".", "{", "#")):
+                    yield text
+        for data in (_section(self._pyproject, "tool", "tox"), _toml(self.folder / "tox.toml")):
+            for name in ("testenv", "env_run_base"):
+                yield from _strings(_section(data, name).get("deps"))
+            for name in ("py", "test", "tests"):
+                yield from _strings(_section(data, "env", name).get("deps"))
+
+    def _nox(self) -> Iterator[str]:
+        """The literal arguments of `session.install(...)` in functions whose name mentions tests."""
+        try:
+            tree = ast.parse(read_text(self.folder / "noxfile.py"))
+        except (SyntaxError, ValueError, RecursionError):
+            return
+        for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and "test" in node.name):
+            for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "install":
+                    words = [item.value for item in call.args if isinstance(item, ast.Constant)]
+                    yield from (word for word in words if isinstance(word, str) and word[:1].isalnum())
+
+    def _files(self, pattern: re.Pattern[str]) -> Iterator[str]:
+        """The requirement files whose paths a pattern matches."""
+        for below in FOLDERS:
+            names = sorted(path.name for path in entries(self.folder / below) if path.is_file())
+            yield from (path for name in names if pattern.match(path := f"{below}/{name}".lstrip("/")))
 
 
 def _section(data: Any, *keys: str) -> dict[str, Any]:
@@ -119,31 +169,6 @@ def _ini(text: str) -> configparser.ConfigParser:
     return parser
 
 
-@dataclass(frozen=True)
-class TestRequirements:
-    """Requirements as they are installed, and requirement files relative to the package."""
-
-    __test__ = False
-
-    packages: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-
-
-def test_requirements(package: PackageFiles) -> TestRequirements:
-    """What the lists named for tests hold; those for development count only if there are none for tests."""
-    for names, patterns, tools in (
-        (TEST_NAMES, (FILES, SHORT_FILES), True),
-        (DEV_NAMES, (DEV_FILES, SHORT_DEV_FILES), False),
-    ):
-        packages = [item for name in names for item in _named(package, name)]
-        if tools:
-            packages += [*_tox(package), *_nox(package)]
-        files = tuple(_files(package.folder, *patterns))
-        if packages or files:
-            return TestRequirements(tuple(_useful(packages)), files)
-    return TestRequirements()
-
-
 def _useful(texts: Iterable[str]) -> Iterator[str]:
     """Requirements with a name, each once; nothing that names its own place to install from."""
     seen: set[str] = set()
@@ -152,23 +177,6 @@ def _useful(texts: Iterable[str]) -> Iterator[str]:
         if name and "://" not in text and " @ " not in text and text not in seen and not NOT_FOR_TESTS.match(name[0]):
             seen.add(text)
             yield text
-
-
-def _named(package: PackageFiles, name: str) -> Iterator[str]:
-    """The requirements in extras, groups and environments of this name."""
-    data = package.pyproject
-    yield from _strings(_section(data, "project", "optional-dependencies").get(name))
-    yield from _group(_section(data, "dependency-groups"), name, frozenset())
-    yield from _strings(_section(data, "tool", "pdm", "dev-dependencies").get(name))
-    yield from _poetry(_section(data, "tool", "poetry", "group", name, "dependencies"))
-    if name == "dev":
-        yield from _poetry(_section(data, "tool", "poetry", "dev-dependencies"))
-        yield from _strings(_section(data, "tool", "uv").get("dev-dependencies"))
-    environment = _section(data, "tool", "hatch", "envs", name)
-    yield from _strings(environment.get("dependencies"))
-    yield from _strings(environment.get("extra-dependencies"))
-    for part, key in (("options.extras_require", name), ("options", f"{name}s_require")):
-        yield from package.setup_cfg.get(part, key, fallback="").splitlines()
 
 
 def _group(groups: dict[str, Any], name: str, above: frozenset[str]) -> Iterator[str]:
@@ -192,44 +200,6 @@ def _poetry_version(text: str) -> str:
     if text.startswith(("^", "~")):
         return f">={text.lstrip('^~=')}"
     return text if text[0] in "<>=!" else f"=={text}"
-
-
-def _tox(package: PackageFiles) -> Iterator[str]:
-    for part in ("testenv", "testenv:py", "testenv:test", "testenv:tests"):
-        for line in package.tox.get(part, "deps", fallback="").splitlines():
-            condition, colon, rest = line.strip().partition(":")
-            text = rest.strip() if colon and re.fullmatch(r"[\w{},.!-]+", condition) else line.strip()
-            if not text.startswith(("-", ".", "{", "#")):
-                yield text
-    for data in (_section(package.pyproject, "tool", "tox"), package.tox_toml):
-        for name in ("testenv", "env_run_base"):
-            yield from _strings(_section(data, name).get("deps"))
-        for name in ("py", "test", "tests"):
-            yield from _strings(_section(data, "env", name).get("deps"))
-
-
-def _nox(package: PackageFiles) -> Iterator[str]:
-    """The literal arguments of `session.install(...)` in functions whose name mentions tests."""
-    try:
-        tree = ast.parse(read_text(package.folder / "noxfile.py"))
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and "test" in node.name):
-        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
-            if isinstance(call.func, ast.Attribute) and call.func.attr == "install":
-                words = [item.value for item in call.args if isinstance(item, ast.Constant)]
-                yield from (word for word in words if isinstance(word, str) and word[:1].isalnum())
-
-
-def _files(folder: Path, pattern: re.Pattern[str], short: re.Pattern[str]) -> Iterator[str]:
-    for below in FOLDERS:
-        place = folder / below
-        if not place.is_dir() or place.is_symlink():
-            continue
-        names = sorted(path.name for path in place.iterdir() if path.is_file())
-        for name in names:
-            if pattern.match(name) or (below and short.match(name)):
-                yield f"{below}/{name}".lstrip("/")
 
 
 MODULE = re.compile(r"No module named '?([A-Za-z_][\w.]*)'?")

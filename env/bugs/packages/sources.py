@@ -22,7 +22,7 @@ from gumshoe.config import find_config
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
-from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.bugs.projects import left_out_of_project
 from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import digest_of
@@ -182,8 +182,7 @@ def _download(requirement: str, folder: Path, config: BuildConfig) -> tuple[Path
     downloads.mkdir()
     python = interpreters()[0].path
     sandbox = BuildSandbox({DOWNLOADS: downloads}, python, config)
-    argv = [str(python), "/gumshoe/fetch_sdist.py", requirement, DOWNLOADS]
-    result = sandbox.run(argv, timeout=config.install_timeout_s, limit="build.install_timeout_s")
+    result = sandbox.run([str(python), "/gumshoe/fetch_sdist.py", requirement, DOWNLOADS])
     if result.problem is not None:
         raise TaskError(f"{requirement} cannot be downloaded: {result.problem}")
     try:
@@ -253,7 +252,7 @@ def _members(archive: Path) -> Iterator[tuple[str, bool, IO[bytes]]]:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """Copies a folder of sources; links that lead out of it are left out, too.
+    """Copies a folder of sources to another, which is made if need be; links that lead out of it are left out, too.
 
     Raises TaskError when something cannot be read.
     """
@@ -263,7 +262,7 @@ def copy_tree(source: Path, target: Path) -> None:
         return left_out_of_project(folder, names) | links
 
     try:
-        shutil.copytree(source, target, symlinks=True, ignore=left_out)
+        shutil.copytree(source, target, symlinks=True, ignore=left_out, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
         raise TaskError(f"{source} cannot be copied: {' '.join(str(error).split())}") from None
 

@@ -14,7 +14,7 @@ import pytest
 
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
-from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.errors import ConfigError
@@ -118,8 +118,8 @@ def test_a_refusal_that_nothing_explains_is_quoted(tmp_path: Path) -> None:
 def test_a_build_makes_no_namespaces(sealed: tuple[str, ...], tmp_path: Path) -> None:
     python = interpreters()[0].path
     code = "import ctypes; libc = ctypes.CDLL(None, use_errno=True); print(libc.unshare(1 << 28), ctypes.get_errno())"
-    sandbox = BuildSandbox({"/built": tmp_path}, python, BuildConfig())
-    result = sandbox.run([str(python), "-c", code], timeout=60, limit="the test's", sealed=sealed)
+    sandbox = BuildSandbox({"/built": tmp_path}, python, BuildConfig(install_timeout_s=60))
+    result = sandbox.run([str(python), "-c", code], sealed=sealed)
     assert result.output.split() == ["-1", str(errno.EPERM)]
 
 

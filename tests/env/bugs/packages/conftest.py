@@ -8,16 +8,16 @@ import pytest
 
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
-from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.machine import interpreters
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips where pip's index does not answer."""
     folder = tmp_path_factory.mktemp("index")
-    sandbox = BuildSandbox({"/downloads": folder}, interpreters()[0].path, BuildConfig())
+    sandbox = BuildSandbox({"/downloads": folder}, interpreters()[0].path, BuildConfig(install_timeout_s=60))
     argv = [str(interpreters()[0].path), "/gumshoe/fetch_sdist.py", "iniconfig", "/downloads"]
-    result = sandbox.run(argv, timeout=60, limit="the test's")
+    result = sandbox.run(argv)
     if "file" not in result.output:
         pytest.skip(f"pip's index does not answer: {result.output.strip()[-200:]}")
 

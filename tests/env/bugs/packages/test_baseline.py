@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gumshoe.env.bugs.config import BaselineConfig
+from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig
+from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.baseline import Baseline, find_baseline
 from gumshoe.env.bugs.projects import Suite
 from gumshoe.errors import TaskError
@@ -61,8 +62,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def baseline_of(project: Path, **limits: int) -> Baseline:
-    config = BaselineConfig(runs=2, **limits)
-    return find_baseline("small", project, Suite(), config, CHEAPEST, lambda text: None)
+    config = HarvestConfig(baseline=BaselineConfig(runs=2, **limits), sandbox=CHEAPEST)
+    return find_baseline(PackageHarvest("small", config, project), project, Suite())
 
 
 def test_a_class_that_cannot_be_collected_costs_its_file_and_not_the_package(project: Path) -> None:

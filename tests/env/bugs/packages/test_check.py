@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gumshoe.env.bugs.config import HarvestConfig
+from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.check import check_package, difficulty_of, rate_package
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
@@ -59,6 +61,7 @@ def test_check():
 }
 
 
+IN_CHEAPEST = HarvestConfig(sandbox=CHEAPEST)
 BOTH = ("tests/test_shop.py::test_price", "tests/test_shop.py::test_other")
 
 
@@ -120,7 +123,7 @@ def test_a_test_that_fails_in_the_check_alone_is_left_out_of_all_tasks(tmp_path:
             for task, oracle in pairs
         ],
     )
-    assert check_package(folder, CHEAPEST, lambda text: None) == (2, {})
+    assert check_package(PackageHarvest("shop", IN_CHEAPEST, folder)) == (2, {})
     for task, oracle in load_tasks(str(folder)):
         assert oracle.pass_to_pass == passing[:1]
         assert task.entrypoint[-1] == f"--deselect={odd}"
@@ -132,10 +135,11 @@ def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
     task = pair[0].model_copy(update={"workspace": pair[0].workspace.model_copy(update={"path": "repo"})})
     write_taskset(folder, [(task, pair[1])])
     said: list[str] = []
-    rate_package(folder, CHEAPEST, said.append)
+    package = PackageHarvest("shop", IN_CHEAPEST, folder, said.append)
+    rate_package(package)
     ((rated, _),) = load_tasks(str(folder), tags={"traceback": "right", "project": "shop"})
     assert (rated.tags["suspect"], rated.tags["module"], rated.tags["distance"]) == ("tied", "same", "0")
     assert said == ["1 of 1"]
     journal = (folder / "difficulty.jsonl").read_bytes()
-    rate_package(folder, CHEAPEST, said.append)
+    rate_package(package)
     assert (folder / "difficulty.jsonl").read_bytes() == journal, "nothing is measured twice"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task

@@ -24,9 +24,9 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.judging import ProjectJudge
 from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
-from gumshoe.env.bugs.packages.lock import Lock
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
+from gumshoe.env.environments import Lock
 from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.projects import workspace_from_folder

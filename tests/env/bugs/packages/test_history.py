@@ -9,7 +9,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import NO_SOURCES
-from gumshoe.env.bugs.packages.fixes import Fix, find_fixes, read_files, symptom_of, write_tree
+from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
 from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
@@ -88,8 +88,12 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path / "prices")
 
 
+def history(repository: Repository) -> History:
+    return History(repository.root / ".git")
+
+
 def fixes(repository: Repository, commits: int = 50) -> list[Fix]:
-    return find_fixes(repository.root / ".git", commits, NO_SOURCES)[0]
+    return history(repository).fixes(commits, NO_SOURCES)[0]
 
 
 def fix(repository: Repository) -> str:
@@ -107,7 +111,7 @@ def test_a_fix_is_found_with_its_code_and_tests(repository: Repository) -> None:
     name = fix(repository)
     (found,) = fixes(repository)
     assert (found.commit[:12], found.code, found.tests) == (name, ("prices.py",), ("tests/test_prices.py",))
-    files = read_files(repository.root / ".git", found)
+    files = history(repository).files(found)
     assert files.places == (("prices.py", "discount"),)
     assert files.tags == {"files": "1", "functions": "1", "change": "adds"}
     assert symptom_of(found.message, files.giveaways) == "No negative amounts\n\nA price was below zero."
@@ -121,12 +125,12 @@ def test_the_tree_of_a_bug_is_the_parents_with_the_tests_of_the_fix(repository: 
     (repository.root / "tests/test_old.py").unlink()
     fix(repository)
     (found,) = fixes(repository)
-    tree = write_tree(repository.root / ".git", found, tmp_path / "tree")
+    tree = history(repository).write_tree(found, tmp_path / "tree")
     names = {path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()}
     assert names == {".gitattributes", "prices.py", "tests/test_prices.py"}
     assert (tree / "prices.py").read_text() == START
     assert "no_negative_price" in (tree / "tests/test_prices.py").read_text()
-    files = read_files(repository.root / ".git", found)
+    files = history(repository).files(found)
     repaired = apply_patch({"prices.py": START}, files.gold_patch)
     assert repaired == files.overlay
     assert "percent > 100" in str(repaired["prices.py"])
@@ -145,7 +149,7 @@ def test_a_merge_is_one_fix(repository: Repository) -> None:
     repository.git("merge", "-q", "--no-ff", "side", "-m", "Merge side")
     (found,) = fixes(repository)
     assert found.commit == repository.git("rev-parse", "HEAD")
-    assert read_files(repository.root / ".git", found).places == (("prices.py", "label"),)
+    assert history(repository).files(found).places == (("prices.py", "label"),)
 
 
 def test_commits_that_cannot_be_fixes_are_counted_by_their_reason(repository: Repository) -> None:
@@ -159,7 +163,7 @@ def test_commits_that_cannot_be_fixes_are_counted_by_their_reason(repository: Re
     (repository.root / "setup.py").write_text("")
     repository.test("nothing", "pass")
     repository.commit("Not part of the code")
-    found, others = find_fixes(repository.root / ".git", 50, NO_SOURCES)
+    found, others = history(repository).fixes(50, NO_SOURCES)
     assert found == []
     assert others == {"no tests": 1, "no code": 2, "over 200 lines": 1, "first commit": 1}
 
@@ -171,7 +175,7 @@ def test_several_files_and_new_ones_are_one_fix(repository: Repository) -> None:
     repository.test("rate", "assert label(3) == '6 EUR'")
     repository.commit("Rates")
     (found,) = fixes(repository)
-    files = read_files(repository.root / ".git", found)
+    files = history(repository).files(found)
     assert files.places == (("prices.py", "total"), ("prices.py", "label"))
     assert files.tags == {"files": "2", "functions": "2", "change": "changes"}
     assert files.changes["rates.py"][0] is None

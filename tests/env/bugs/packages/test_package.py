@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.packages.lock import interpreters
+from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.environments import find_environment

@@ -8,6 +8,7 @@ import pytest
 
 from gumshoe.env.bugs.config import BaselineConfig, HarvestConfig, SynthConfig
 from gumshoe.env.bugs.make import make_bugs
+from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.baseline import find_baseline
 from gumshoe.env.bugs.packages.bugs import commands, dotted, is_method, shortest, unittest_suite
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS
@@ -88,9 +89,9 @@ def config_with(**limits: int) -> HarvestConfig:
 
 
 def under_unittest(project: Path, config: HarvestConfig) -> Suite:
-    baseline = find_baseline("shop", project, Suite(), config.baseline, CHEAPEST, lambda text: None)
-    suite = Suite(None, baseline.arguments)
-    return unittest_suite("shop", project, suite, baseline, config, lambda text: None)
+    package = PackageHarvest("shop", config, project)
+    baseline = find_baseline(package, project, Suite())
+    return unittest_suite(package, project, Suite(None, baseline.arguments), baseline)
 
 
 def bugs_of(project: Path, suite: Suite, exclude: tuple[str, ...]) -> list[tuple[Task, Oracle]]:
@@ -137,7 +138,7 @@ def test_a_failing_test_is_left_out_by_naming_the_others(tmp_path: Path) -> None
 def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
     project = shop(tmp_path, CASES)
     suite = Suite(None, DOCTEST_WAYS[0])
-    baseline = find_baseline("shop", project, suite, BaselineConfig(runs=2, min_tests=4), CHEAPEST, lambda text: None)
+    baseline = find_baseline(PackageHarvest("shop", config_with(min_tests=4), project), project, suite)
     names = ("cart.total", "cart.cheapest", "cart.half")
     assert set(baseline.passing) == {*(f"shop/cart.py::shop.{name}" for name in names), "README.rst::README.rst"}
     tasks = bugs_of(project, Suite(None, baseline.arguments), ("tests/",))

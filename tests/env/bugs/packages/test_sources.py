@@ -15,11 +15,10 @@ from gumshoe.config import load_config
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.environment import quiet_arguments
 from gumshoe.env.bugs.packages.harvest import reports_in
-from gumshoe.env.bugs.packages.lock import Lock, choose_python, interpreters
-from gumshoe.env.bugs.packages.requirements import missing_packages, plugins_used, read_package, reason_of
-from gumshoe.env.bugs.packages.requirements import test_requirements as requirements_of
+from gumshoe.env.bugs.packages.machine import choose_python, interpreters
+from gumshoe.env.bugs.packages.requirements import PackageFiles, missing_packages, plugins_used, reason_of
 from gumshoe.env.bugs.packages.sources import copy_tree, get_source, parse_sources, unpack
-from gumshoe.env.environments import environment_folder
+from gumshoe.env.environments import Lock, environment_folder
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import ConfigError, TaskError
 
@@ -129,8 +128,8 @@ def test_requirements_are_found_wherever_projects_keep_them(tmp_path: Path) -> N
     (tmp_path / "tox.ini").write_text("[testenv]\ndeps =\n    pretend\n    py38: old-one\n    -r reqs.txt\n    .\n")
     (tmp_path / "noxfile.py").write_text("def tests(session):\n    session.install('nose-like', '-r', 'x.txt')\n")
     (tmp_path / "requirements-test.txt").write_text("a\n")
-    package = read_package(tmp_path)
-    found = requirements_of(package)
+    package = PackageFiles(tmp_path)
+    found = package.test_requirements()
     assert {"freezegun", "pytest-cov", "zstandard", "hypothesis>=6", "pretend", "old-one", "nose-like"} <= set(
         found.packages
     )
@@ -150,7 +149,7 @@ def test_requirements_are_found_wherever_projects_keep_them(tmp_path: Path) -> N
 )
 def test_the_pythons_that_a_package_runs_on_are_read_and_nothing_is_run(file: str, text: str, tmp_path: Path) -> None:
     (tmp_path / file).write_text(text)
-    assert read_package(tmp_path).requires_python == ">=3.9, <4"
+    assert PackageFiles(tmp_path).requires_python == ">=3.9, <4"
     assert [path.name for path in tmp_path.iterdir()] == [file]
 
 
@@ -158,10 +157,10 @@ def test_where_nothing_is_named_for_tests_what_is_for_development_counts(tmp_pat
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "dev.txt").write_text("freezegun\n")
     (tmp_path / "pyproject.toml").write_text('[tool.poetry.group.dev.dependencies]\nmock = "^5"\n')
-    found = requirements_of(read_package(tmp_path))
+    found = PackageFiles(tmp_path).test_requirements()
     assert (found.packages, found.files) == (("mock>=5",), ("requirements/dev.txt",))
     (tmp_path / "requirements" / "test.txt").write_text("pretend\n")
-    assert requirements_of(read_package(tmp_path)).files == ("requirements/test.txt",)
+    assert PackageFiles(tmp_path).test_requirements().files == ("requirements/test.txt",)
 
 
 def test_complaints_name_what_to_install() -> None:
