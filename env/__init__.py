@@ -10,7 +10,7 @@ The names below are imported when they are first used: the tools import what is 
 | `tasks` | where tasks come from |
 | `verifier` | whether a patch resolves its task |
 | `bugs` | making tasks: from bundled projects, and from packages |
-| `diff`, `git`, `outcomes` | patches; git and its patterns; the outcomes of test runs |
+| `diff`, `git` | patches; git and its patterns |
 | `harness_rows`, `swebench_export` | rows for the official harness of SWE-bench, and tasks as such rows |
 | `environments` | what packages need to run their tests, built once and shared |
 | `casebook` | small projects of our own, each with a bug |

@@ -21,7 +21,7 @@ from gumshoe.env.verifier.rules import named_test_files
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
-from gumshoe.tools.runs.programs import is_pytest
+from gumshoe.tools.runs.commands import is_pytest
 
 __all__ = ["Exported", "export_tasks", "write_context"]
 

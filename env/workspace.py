@@ -10,15 +10,14 @@ from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.git import Patterns
-from gumshoe.env.outcomes import behind_tox, launch, outcomes_of, record_variables
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
-from gumshoe.tools.runs.programs import NO_TRACEBACKS, behind_launcher
+from gumshoe.tools.runs.commands import NO_TRACEBACKS, python_behind
+from gumshoe.tools.runs.outcomes import outcomes_of, plan_launch, record_variables
 
 __all__ = ["READONLY_FILE", "Workspace"]
 
-_ASK_S = 60.0
 HIDE_FILE, READONLY_FILE = ".debugignore", ".debugreadonly"
 ALWAYS_HIDDEN = (
     ".git/",
@@ -64,9 +63,9 @@ class Workspace:
             return self.entrypoint
         if self._debug_entrypoint is None:
             task = self.task
-            behind = None if task.debug_entrypoint else behind_tox(self.sandbox, task.entrypoint, _ASK_S)
-            behind = behind or behind_launcher(task.entrypoint)
-            self._debug_entrypoint = task.debug_entrypoint or behind or task.entrypoint
+            self._debug_entrypoint = (
+                task.debug_entrypoint or python_behind(self.sandbox, task.entrypoint) or task.entrypoint
+            )
         return self._debug_entrypoint
 
     def read_text(self, path: str) -> str:
@@ -169,7 +168,7 @@ class Workspace:
             self._put_back_readonly()
             sandbox.prepare_support()
         wanted = plugins or {}
-        how = launch(self.entrypoint, sandbox.support)
+        how = plan_launch(self.entrypoint, sandbox.support)
         result = sandbox.run(
             how.argv if how.recorded else self.entrypoint,  # Of what the recorder may not know, nothing is changed.
             env={

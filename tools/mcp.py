@@ -30,7 +30,7 @@ from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.records import Observation, SessionReply
 from gumshoe.text import cut_line, plain_text
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.runs.programs import PLAIN_OUTPUT, our_program
+from gumshoe.tools.runs.commands import PLAIN_OUTPUT, our_program
 
 __all__ = ["ServerTool", "ToolServer"]
 

@@ -13,7 +13,7 @@ from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.debug_session import BreakpointTable, DebugSession, Exchange
 from gumshoe.tools.runs.debugger_answers import Answer, CommandResult, describe_results, program_output
-from gumshoe.tools.runs.programs import describe_end
+from gumshoe.tools.runs.outcomes import describe_end
 
 __all__ = ["Debug"]
 

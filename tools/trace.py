@@ -14,12 +14,14 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
-from gumshoe.tools.runs.programs import describe_end, read_written, run_script, script_folder
+from gumshoe.tools.runs.outcomes import describe_end
+from gumshoe.tools.runs.scripts import Script
 from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 
 __all__ = ["TraceFunction"]
 
+_RECORD = "calls.jsonl"
 _RANKED = 100
 _KEPT = 20
 _KEPT_STEPS = 600
@@ -51,10 +53,10 @@ class TraceFunction(BaseTool):
 
 def _measure(workspace: Workspace, function: Function) -> Trace:
     """Runs the tests under the recorder. Raises ToolFailure where that tells nothing."""
-    record = f"{script_folder(workspace, 'trace')}/calls.jsonl"
+    script = Script(workspace, "trace")
     called = {"path": function.path, "line": function.span.start, "name": function.short_name}
-    ran = run_script(workspace, "trace", {"function": called, "record": record})
-    trace = read_trace(read_written(workspace, record))
+    ran = script.run({"function": called, "record": f"{script.folder}/{_RECORD}"})
+    trace = read_trace(script.read(_RECORD))
     if not trace.failed and not trace.passed and not trace.failing:
         why = "they ran too long" if ran.timed_out else ran.output.strip()[-300:] or "no Python program ran them"
         if trace.running:

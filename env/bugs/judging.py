@@ -27,7 +27,7 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import FAILING, PASSING
 from gumshoe.storage import parse_json
-from gumshoe.tools.runs.programs import our_program
+from gumshoe.tools.runs.commands import our_program
 
 __all__ = [
     "JudgePool",

@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from gumshoe.records import Task
 from gumshoe.storage import cache_folder, write_atomic
-from gumshoe.tools.runs.programs import is_pytest
+from gumshoe.tools.runs.commands import is_pytest
 
 __all__ = ["byte_code_archive", "is_of_tests", "keep_byte_code", "place_of"]
 

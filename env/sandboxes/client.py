@@ -14,7 +14,7 @@ from gumshoe.env.diff import GitBlob
 from gumshoe.env.sandboxes.channel import RPC_GRACE_S, Link, text_of
 from gumshoe.errors import SandboxClosed, SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match, SessionReply
-from gumshoe.tools.runs.programs import our_program, python_words
+from gumshoe.tools.runs.commands import our_program, python_words
 
 __all__ = ["WardenSandbox", "WardenSession"]
 

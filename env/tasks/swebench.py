@@ -30,7 +30,7 @@ from gumshoe.env.tasks.rows import (
 )
 from gumshoe.env.tasks.taskset import named
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
-from gumshoe.tools.runs.programs import is_pytest
+from gumshoe.tools.runs.commands import is_pytest
 
 __all__ = ["SWEBENCH", "image_of"]
 

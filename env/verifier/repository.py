@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
 from gumshoe.env.git import Patterns
-from gumshoe.env.outcomes import launch, outcomes_of, record_variables
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
 from gumshoe.env.verifier.trees import read_tree
@@ -23,7 +22,8 @@ from gumshoe.env.verifier.variants import Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
-from gumshoe.tools.runs.programs import our_program
+from gumshoe.tools.runs.commands import our_program
+from gumshoe.tools.runs.outcomes import outcomes_of, plan_launch, record_variables
 
 __all__ = ["Applied", "TaskRepository"]
 
@@ -65,7 +65,7 @@ class TaskRepository:
             self._tests = self._hidden_tests()
             self._readonly = Patterns([*self._lines(READONLY_FILE), *task.readonly])
             self._clean = self._sandbox.snapshot()
-            self._launch = launch(task.entrypoint, self._sandbox.support)
+            self._launch = plan_launch(task.entrypoint, self._sandbox.support)
         except BaseException:
             self._sandbox.close()
             raise

@@ -33,7 +33,7 @@ from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import Trajectory, Usage
 from gumshoe.storage import append_line, open_append
-from gumshoe.tools.runs.programs import our_program
+from gumshoe.tools.runs.commands import our_program
 
 __all__ = ["CommandSolver", "Ran", "RelayTarget", "run_with_endpoint"]
 

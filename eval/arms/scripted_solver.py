@@ -28,7 +28,7 @@ from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, P
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun
-from gumshoe.tools.runs.programs import our_program
+from gumshoe.tools.runs.commands import our_program
 
 __all__ = ["Repair", "ScriptedSolver", "repair_each"]
 

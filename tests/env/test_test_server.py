@@ -13,7 +13,7 @@ from gumshoe.env import DebugEnv, open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Observation, TestRun, ToolCall
-from gumshoe.tools.runs.programs import debug_argv
+from gumshoe.tools.runs.commands import debug_argv
 from support.folder_tasks import PYTEST, folder_task
 from support.sandboxes.sandbox_backends import CHEAPEST
 

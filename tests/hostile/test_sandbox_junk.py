@@ -23,7 +23,6 @@ from pydantic import JsonValue
 
 from gumshoe.env.inside.warden import jobs, launcher
 from gumshoe.env.inside.warden.sessions import read_object
-from gumshoe.env.outcomes import parse_unittest
 from gumshoe.env.sandboxes.channel import Channel, check_reply
 from gumshoe.errors import SandboxError
 from gumshoe.protocols import Workspace
@@ -33,7 +32,7 @@ from gumshoe.tools.code.functions import Span
 from gumshoe.tools.ranking.spectrum import FORMULAS, rank, read_spectrum
 from gumshoe.tools.runs.debugger_answers import describe_results, program_output, read_announcement, read_answer
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
-from gumshoe.tools.runs.programs import read_outcomes
+from gumshoe.tools.runs.outcomes import parse_unittest, read_outcomes
 from gumshoe.tools.runs.trace_comparison import compare, summarize
 from gumshoe.tools.runs.tracebacks import exception_text, printed_frames
 from gumshoe.tools.runs.traced_calls import read_trace

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gumshoe.records import DebugFrame
+from gumshoe.tools.runs.commands import debug_argv, our_program
 from gumshoe.tools.runs.debug_session import BreakpointTable, moved_line
-from gumshoe.tools.runs.programs import debug_argv, our_program
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]

@@ -20,7 +20,8 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import TestRun
 from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.code.source import read_source
-from gumshoe.tools.runs.programs import is_pytest, read_written, run_script, script_folder
+from gumshoe.tools.runs.commands import is_pytest
+from gumshoe.tools.runs.scripts import Script, read_written
 
 __all__ = [
     "FORMULAS",
@@ -216,9 +217,9 @@ def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
 
 def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:
     """As a Python program that runs its tests with unittest or Django."""
-    record = f"{script_folder(workspace, 'suspects')}/{_RECORD}"
-    run = TestRun(result=run_script(workspace, "suspects", {"record": record}))
-    return run, read_written(workspace, record)
+    script = Script(workspace, "suspects")
+    run = TestRun(result=script.run({"record": f"{script.folder}/{_RECORD}"}))
+    return run, script.read(_RECORD)
 
 
 def functions_of(workspace: Workspace, spectrum: Spectrum) -> dict[str, tuple[Span, ...]]:

@@ -2,11 +2,12 @@
 
 | to run | use | and read its answer with |
 |---|---|---|
-| the test command | `Workspace.run_tests` | `programs.read_outcomes`, `tracebacks` |
+| the test command | `Workspace.run_tests`, which asks `outcomes` how | `outcomes`, `tracebacks` |
 | tests with lines changed, or with probes | `forked_runs` | `forked_runs` |
-| tests with one function traced | `programs.run_script` | `traced_calls`, `trace_comparison` |
+| tests with one function traced | `scripts.Script` | `traced_calls`, `trace_comparison` |
 | a program under the debugger | `debug_session` | `debugger_answers` |
 | the reproduction of an issue | `reproductions` | `tracebacks` |
 
+`commands` reads and writes command lines, `scripts` starts our own programs in the sandbox (`gumshoe.env.inside`).
 What comes from a sandbox was written by the code under test, or beside it, and is checked before it is used.
 """

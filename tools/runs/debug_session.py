@@ -11,8 +11,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Session, Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.code.source import count_common, split_lines
+from gumshoe.tools.runs.commands import PLAIN_OUTPUT, debug_argv
 from gumshoe.tools.runs.debugger_answers import Announcement, Answer, read_announcement, read_answer
-from gumshoe.tools.runs.programs import PLAIN_OUTPUT, debug_argv
 
 __all__ = ["BreakpointTable", "DebugSession", "Exchange", "moved_line"]
 

@@ -14,7 +14,9 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import LineChange, StopProbe, TestOutcome
 from gumshoe.text import cut_line, plural
-from gumshoe.tools.runs.programs import our_plugin, read_outcomes, read_written, run_script, script_folder
+from gumshoe.tools.runs.commands import our_plugin
+from gumshoe.tools.runs.outcomes import read_outcomes
+from gumshoe.tools.runs.scripts import Script
 
 __all__ = [
     "HELPFUL",
@@ -219,7 +221,7 @@ def run_forked(
     Raises:
         ToolFailure: the entrypoint is no Python program, or the tests ran too long.
     """
-    folder = script_folder(workspace, "whatif")
+    script = Script(workspace, "whatif")
     wanted = [change.change for change in changes]
     before = known.outcomes if known is not None else {}
     request = {
@@ -228,20 +230,18 @@ def run_forked(
         "failing": [test for test, outcome in before.items() if outcome.failed],
         "usual_s": known.duration_s if known is not None else None,
         "repairs_only": repairs_only,
-        "folder": folder,
+        "folder": script.folder,
     }
-    ran = run_script(workspace, "whatif", request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider", seconds)
+    ran = script.run(request, f"{our_plugin('runs.outcomes')} -p no:cacheprovider", seconds)
     try:
-        unchanged, *answers = read_answers(
-            workspace.sandbox.read_file(f"{folder}/answer.json", inside=False), len(wanted) + 1
-        )
-    except (OSError, ValueError):
+        unchanged, *answers = read_answers(script.read("answer.json"), len(wanted) + 1)
+    except ValueError:
         why = "they ran too long" if ran.timed_out else "the entrypoint starts no Python program: " + ran.output[-300:]
         raise ToolFailure("no_whatif", f"The tests could not be run with changes: {why}") from None
     if unchanged.whole:
-        before = _outcomes(workspace, folder, 0, unchanged)
+        before = _outcomes(script, 0, unchanged)
     results = [
-        _result(change, answer, before, _outcomes(workspace, folder, number, answer), unchanged.exit_code)
+        _result(change, answer, before, _outcomes(script, number, answer), unchanged.exit_code)
         for number, (change, answer) in enumerate(zip(wanted, answers, strict=True), start=1)
     ]
     passing = {test for result in results for test in result.passes if test in before}
@@ -253,13 +253,13 @@ def run_forked(
             result.model_copy(update={"want_error": bool(result.passes) and wanting.issuperset(result.passes)})
             for result in results
         ],
-        seen=read_written(workspace, f"{folder}/probes.jsonl")[:_SEEN_BYTES],
+        seen=script.read("probes.jsonl")[:_SEEN_BYTES],
     )
 
 
-def _outcomes(workspace: Workspace, folder: str, number: int, answer: ForkOutcome) -> dict[str, TestOutcome]:
+def _outcomes(script: Script, number: int, answer: ForkOutcome) -> dict[str, TestOutcome]:
     """The outcomes of a run's tests by id."""
-    written = read_written(workspace, f"{folder}/{number}{'' if answer.whole else '.failing'}.jsonl")
+    written = script.read(f"{number}{'' if answer.whole else '.failing'}.jsonl")
     return {outcome.id: outcome for outcome in read_outcomes(written, answer.exit_code)}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Reproduction, TestRun
-from gumshoe.tools.runs.programs import is_pytest, python_words
+from gumshoe.tools.runs.commands import is_pytest, python_words
 from gumshoe.tools.runs.tracebacks import with_frames
 
 __all__ = ["FUNCTIONS_AS_TESTS", "plan_reproduction", "reproduction_text", "run_reproduction"]

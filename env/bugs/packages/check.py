@@ -35,7 +35,7 @@ from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 from gumshoe.text import plural
 from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
-from gumshoe.tools.runs.programs import is_pytest
+from gumshoe.tools.runs.commands import is_pytest
 from gumshoe.tools.runs.tracebacks import own_frames
 
 __all__ = ["check_package", "difficulty_of", "rate_package"]

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from gumshoe.env.sandboxes.channel import package_files
-from gumshoe.tools.runs.programs import our_program
+from gumshoe.tools.runs.commands import our_program
 
 __all__ = ["SUPPORT", "program"]
 

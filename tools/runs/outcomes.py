@@ -8,52 +8,47 @@ variants of the tests decide what either is worth (see `gumshoe.env.verifier`).
 
 from __future__ import annotations
 
-import configparser
+import io
 import posixpath
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from posixpath import basename
+
+from pydantic import ValidationError
 
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult, TestOutcome
-from gumshoe.tools.runs.programs import (
-    end_running,
+from gumshoe.tools.runs.commands import (
     ignores_path,
     is_pytest,
     our_plugin,
     our_program,
     pytest_options,
     python_words,
-    read_outcomes,
+    tox_variables,
 )
 
-__all__ = ["Launch", "behind_tox", "launch", "outcomes_of", "parse_unittest", "record_variables"]
+__all__ = [
+    "Launch",
+    "describe_end",
+    "outcomes_of",
+    "parse_unittest",
+    "plan_launch",
+    "read_outcomes",
+    "record_variables",
+]
 
 RECORD = "outcomes.jsonl"
 RECORDER = "runs.unittest_runs"
+FILE_BYTES, LINE_BYTES = 16 << 20, 64 << 10
+UNREADABLE_LINES = 100
+PENDING = ("not_run", "crashed")
+"""What a record says of tests until their outcomes are known."""
+_SIGNALS = {128 + each.value: each.name for each in signal.Signals}
 SCRIPTS = ("runtests.py", "bin/test")
 """Endings of the scripts whose runners we know: Django's and sympy's."""
-TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
-SKIPPED = re.compile(r"skipped\b")
-NEXT_TEST = re.compile(r" \.\.\. (?=\w+ \(\w+\.[\w.]+\)(?: \.\.\. |$))")
-"""Where the next test begins on the line of one that has no verdict: before Python 3.11, one whose subtests fail."""
-DOTS = " ... "
-SECTION = re.compile(r"^(?:FAIL|ERROR): (?P<head>.+)$")
-THICK, THIN = "=" * 70, "-" * 70
-WORDS = {
-    "ok": "passed",
-    "FAIL": "failed",
-    "ERROR": "error",
-    "expected failure": "xfailed",
-    "unexpected success": "xpassed",
-}
-TOTAL = re.compile(r"^Ran \d+ tests? in ")
-"""What unittest prints when all tests are over."""
-BROKEN = ("error", "failed")
-WORST_FIRST = ("crashed", "error", "failed", "xpassed", "skipped", "xfailed", "passed")
 
 
 def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict[str, str]:
@@ -66,7 +61,7 @@ def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict
     """
     known = sandbox.environment
     return {
-        **_tox_variables(known),
+        **tox_variables(known),
         "GUMSHOE_OUTCOMES": posixpath.join(sandbox.support, RECORD),
         "PYTEST_ADDOPTS": pytest_options(known, *map(our_plugin, ("runs.outcomes", *plugins)), options),
         "PYTHONPATH": ":".join(filter(None, (sandbox.support, known.get("PYTHONPATH")))),
@@ -89,7 +84,7 @@ class Launch:
     recorded: bool = True
 
 
-def launch(entrypoint: Sequence[str], support: str) -> Launch:
+def plan_launch(entrypoint: Sequence[str], support: str) -> Launch:
     """What runs an entrypoint's tests and records each of them.
 
     pytest loads a plugin, whatever starts it. Other modules, such as unittest, and Python scripts, such as Django's
@@ -124,6 +119,76 @@ def outcomes_of(sandbox: Sandbox, how: Launch, result: ExecResult) -> tuple[Test
     return outcomes if outcomes or how.recorded else parse_unittest(result.output, result.exit_code)
 
 
+def read_outcomes(data: bytes, exit_code: int | None) -> tuple[TestOutcome, ...]:
+    """The outcomes in a file of JSON lines, the last of which counts for each test.
+
+    A test whose lines differ in their outcome is an error, except for lines that say that it is `not_run` or `crashed`:
+    these are written before its outcome is known. Otherwise a program that adds lines of its own could pass or
+    fail a test, by chance even as a verdict asks for it: whose lines come last is a matter of time.
+
+    A line that was cut off, or is no outcome of at most 64 KiB, is passed over; after 100 of those and after 16 MiB the
+    rest is not read.
+
+    Args:
+        data: the file's content.
+        exit_code: of the process that wrote it; None if it was killed for taking too long.
+    """
+    outcomes: dict[str, TestOutcome] = {}
+    unreadable = 0
+    for line in io.BytesIO(data[:FILE_BYTES]):
+        try:
+            outcome = TestOutcome.model_validate_json(line if len(line) <= LINE_BYTES else b"")
+            known = outcomes.get(outcome.id)
+            if known is None or known.outcome in PENDING or known.outcome == outcome.outcome:
+                outcomes[outcome.id] = outcome
+            elif outcome.outcome not in PENDING:
+                outcomes[outcome.id] = _twice(outcome.id)
+        except ValidationError:
+            unreadable += 1
+            if unreadable > UNREADABLE_LINES:
+                break
+    return _end_running(outcomes.values(), exit_code)
+
+
+def _end_running(outcomes: Iterable[TestOutcome], exit_code: int | None) -> tuple[TestOutcome, ...]:
+    """The outcomes; of a test that was still running when its process ended, it says how that came."""
+    ended: dict[str, str] = {"outcome": "timed_out" if exit_code is None else "crashed"}
+    ended["message"] = f"the process {describe_end(exit_code)}"
+    return tuple(each.model_copy(update=ended) if each.outcome == "crashed" else each for each in outcomes)
+
+
+def describe_end(exit_code: int | None) -> str:
+    """What a process did at its end that has this exit code, None for one that was killed for taking too long."""
+    if exit_code is None:
+        return "took too long"
+    ended_by = _SIGNALS.get(exit_code)
+    return f"was ended by {ended_by}" if ended_by else f"ended with exit code {exit_code}"
+
+
+def _twice(test: str) -> TestOutcome:
+    return TestOutcome(id=test, outcome="error", message="the run gives this test different outcomes")
+
+
+TEST = re.compile(r"^(?:  )?(?P<name>\w+) \((?P<place>[\w.]+)\)(?: \(.*\)| \[.*\])?(?P<rest> \.\.\. .*)?$")
+SKIPPED = re.compile(r"skipped\b")
+NEXT_TEST = re.compile(r" \.\.\. (?=\w+ \(\w+\.[\w.]+\)(?: \.\.\. |$))")
+"""Where the next test begins on the line of one that has no verdict: before Python 3.11, one whose subtests fail."""
+DOTS = " ... "
+SECTION = re.compile(r"^(?:FAIL|ERROR): (?P<head>.+)$")
+THICK, THIN = "=" * 70, "-" * 70
+WORDS = {
+    "ok": "passed",
+    "FAIL": "failed",
+    "ERROR": "error",
+    "expected failure": "xfailed",
+    "unexpected success": "xpassed",
+}
+TOTAL = re.compile(r"^Ran \d+ tests? in ")
+"""What unittest prints when all tests are over."""
+BROKEN = ("error", "failed")
+WORST_FIRST = ("crashed", "error", "failed", "xpassed", "skipped", "xfailed", "passed")
+
+
 def parse_unittest(output: str, exit_code: int | None) -> tuple[TestOutcome, ...]:
     """The outcomes in what `python -m unittest -v` printed, which ended with this exit code, None if it took too long;
     none where it is not that.
@@ -144,7 +209,7 @@ def parse_unittest(output: str, exit_code: int | None) -> tuple[TestOutcome, ...
         )
         for test, outcome in found.items()
     )
-    return end_running(made, exit_code)
+    return _end_running(made, exit_code)
 
 
 def _verdicts(lines: Sequence[str], *, is_over: bool) -> Iterator[tuple[str, str]]:
@@ -200,70 +265,3 @@ def _identity(head: re.Match[str]) -> str:
     """The test's dotted name; Pythons before 3.11 leave the method out of the brackets."""
     name, place = head.group("name", "place")
     return place if place.endswith(f".{name}") else f"{place}.{name}"
-
-
-_OVERRIDE = "TOX_OVERRIDE"
-_PASS = "testenv.pass_env+=GUMSHOE_*,PYTEST_ADDOPTS,PYTEST_PLUGINS,PYTHONPATH"
-_RUNS = {"run", "r", "run-parallel", "p", "legacy", "le"}
-
-
-def _tox_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variable with which tox 4 lets pytest load our plugins, where `environment` has no such variable itself."""
-    return {} if _OVERRIDE in environment else {_OVERRIDE: _PASS}
-
-
-def behind_tox(sandbox: Sandbox, argv: Sequence[str], timeout: float | None) -> tuple[str, ...] | None:
-    """The pytest command that a call of tox ends with, as tox 4 itself reports it (`tox config`).
-
-    Args:
-        sandbox: where tox is, in whose workspace it is called.
-        argv: any command.
-        timeout: for asking tox, in seconds.
-
-    Returns:
-        None where the command is not tox, or tox runs no pytest there, or runs it in another folder.
-    """
-    words = _tox_words(argv)
-    if not words:
-        return None
-    options, dashes, rest = _parted(argv[words:])
-    question = [*argv[:words], "config", *options, "-k", "commands", "env_python", "change_dir", *dashes, *rest]
-    result = sandbox.run(question, timeout=timeout)
-    return _tox_command(result.output, sandbox.root) if result.exit_code == 0 else None
-
-
-def _tox_words(argv: Sequence[str]) -> int:
-    """How many words at the beginning of a command start tox; 0 for other programs."""
-    words = python_words(argv)
-    named = list(argv[words : words + 2]) == ["-m", "tox"] if words else basename(argv[0]) == "tox"
-    return (words + 2 if words else 1) if named else 0
-
-
-def _parted(words: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-    """The options of tox, without the name of its subcommand; `--`; what comes after that."""
-    end = words.index("--") if "--" in words else len(words)
-    options = list(words[:end])
-    if options and options[0] in _RUNS:
-        del options[0]
-    return options, list(words[end : end + 1]), list(words[end + 1 :])
-
-
-def _tox_command(printed: str, root: str) -> tuple[str, ...] | None:
-    config = printed[max(printed.find("[testenv"), 0) :]  # Before that, tox may say what it looks for.
-    parser = configparser.ConfigParser(interpolation=None, strict=False, delimiters=("=",))
-    try:
-        parser.read_string(config)
-        found = [_pytest_of(parser[name]) for name in parser.sections() if parser[name].get("change_dir") == root]
-    except (configparser.Error, ValueError):
-        return None
-    return next((command for command in found if command), None)
-
-
-def _pytest_of(section: configparser.SectionProxy) -> tuple[str, ...] | None:
-    """The last pytest command of an environment, run by the environment's interpreter."""
-    for line in reversed(section.get("commands", "").splitlines()):
-        command = shlex.split(line)
-        if command and is_pytest(command):
-            words = python_words(command)
-            return (section["env_python"], *(command[words:] if words else ["-m", "pytest", *command[1:]]))
-    return None

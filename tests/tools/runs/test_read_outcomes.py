@@ -10,8 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.env.outcomes import parse_unittest
-from gumshoe.tools.runs.programs import read_outcomes
+from gumshoe.tools.runs.outcomes import parse_unittest, read_outcomes
 
 SUITE = '''
 import sys
