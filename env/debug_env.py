@@ -18,8 +18,8 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import gymnasium
 
@@ -71,34 +71,59 @@ class EnvironmentInfo:
         return {tool.name: tool.decision for tool in self.schemas if tool.decision is not None}
 
 
-class _Kept(NamedTuple):
-    """What a snapshot holds: the name of the files' snapshot, what the tools keep, by tool name, and the rest."""
+@dataclass(frozen=True)
+class _Progress:
+    """How far an episode is.
+
+    Attributes:
+        calls: made so far.
+        stop: why it is over; None as long as it is not.
+        context_pack: what `report` handed over, if it was called.
+    """
+
+    calls: int = 0
+    stop: StopReason | None = None
+    context_pack: ContextPack | None = None
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """What `restore` goes back to.
+
+    Attributes:
+        files: the name of the files' snapshot in the sandbox.
+        tools: what the tools keep, by tool name.
+        elapsed_s: how long the episode had lasted.
+    """
 
     files: str
     tools: dict[str, object]
-    calls: int
+    progress: _Progress
     elapsed_s: float
-    stop: StopReason | None
-    context_pack: ContextPack | None
 
 
 class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     """An agent in front of one buggy repository.
 
-    Each `reset` gives a fresh copy of the repository in a fresh sandbox. An action is a `ToolCall`, or an element of
-    `action_space`: `(tool index, arguments)`. An observation is `{"text": str, "failed": 0 or 1}`. `info` holds
-    `observation` (the full `Observation` record), `stop` (a `StopReason` or None) and, once a report has been made,
-    `context_pack`.
+    Each `reset` gives a fresh copy of the repository in a fresh sandbox. In a step:
 
-    `submit` terminates. Its reward is the verifier's verdict on `patch()`, made in a sandbox of its own: 1.0 if the
-    tests that decide pass there, else 0.0, NaN if no verdict could be reached for a reason outside the patch; `info`
-    holds the `Verdict` as `verdict`. `report` terminates with 0.0. Only here and in `TextWrapper`, of which Gymnasium
-    wants a float, is an unknown reward NaN: episodes, records and scores have None.
-    An action is a call, so the environment counts calls: reaching the task's limit on calls (`Limits.max_calls`) or on
-    the wall clock truncates. Turns, tokens and money are counted by the `Episode` that plays it
-    (`gumshoe.collect.episode.episode`). Durations do not count when records are compared, so the same calls lead to
-    equal observations, rewards and infos, unless a program prints times, addresses or random numbers. pytest prints
-    times, which show in the raw output of a `Verdict` and nowhere else.
+    | what | is |
+    |---|---|
+    | action | a `ToolCall`, or an element of `action_space`: `(tool index, arguments)` |
+    | observation | `{"text": str, "failed": 0 or 1}` |
+    | reward | after `submit`, 1.0 if the patch repairs the bug, else 0.0; NaN if that is not known |
+    | terminated | the agent has called `submit` or `report` |
+    | truncated | the task's limit on calls (`Limits.max_calls`) or on the wall clock is reached |
+    | info | `observation`, the full record; `stop`, a `StopReason` or None; `verdict`; `context_pack`, the report |
+
+    The reward of `submit` is the verifier's `verdict` on `patch()`, made in a sandbox of its own. It is not known if
+    no verdict could be reached for a reason outside the patch. Only here and in `TextWrapper`, of which Gymnasium wants
+    a float, is an unknown reward NaN: episodes, records and scores have None. Turns, tokens and money are counted by
+    the `Episode` that plays it (`gumshoe.collect.episode.episode`).
+
+    The same calls lead to equal observations, rewards and infos, unless a program prints times, addresses or random
+    numbers; durations do not count when records are compared. pytest prints times, which show in the raw output of a
+    `Verdict` and nowhere else.
 
     Args:
         task: what to debug.
@@ -138,7 +163,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._trusted = trusted
         self._sandbox: WardenSandbox | None = None
         self._workspace: Workspace | None = None
-        self._clear()
+        self._begin()
 
     @property
     def workspace(self) -> Workspace:
@@ -169,8 +194,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """
         super().reset(seed=seed)
         del options
-        self._release()
-        self._clear()
+        self.close()
+        self._begin()
         sandbox = open_sandbox(self.task, self._config, trusted=self._trusted)
         self._sandbox = sandbox
         self._workspace = Workspace(self.task, sandbox)
@@ -179,7 +204,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         if self._tools != before:
             self.action_space = action_space(self._tools)
         self._started = time.monotonic()
-        return self._answer(Observation(tool="reset", text=self.task.problem_statement))
+        return self._shown(Observation(tool="reset", text=self.task.problem_statement))
 
     def step(self, action: ToolCall | ToolAction) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carries out one call.
@@ -187,14 +212,16 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: the sandbox broke, or the episode is over.
         """
-        if self.stop is not None:
+        if self._progress.stop is not None:
             raise SandboxError("the episode is over: call reset() before the next step")
         observation = self._call(action)
-        self._calls += 1
-        reward = self._finish(observation)
-        text, info = self._answer(observation)
-        truncated = self.stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
-        return text, reward, self.stop is not None and not truncated, truncated, info
+        self._progress = self._progress_after(observation)
+        stop = self._progress.stop
+        submitted = stop is StopReason.SUBMITTED
+        self._verdict = self.verify() if submitted and self.eval_on_submit else None
+        truncated = stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
+        seen, info = self._shown(observation)
+        return seen, self._reward() if submitted else 0.0, stop is not None and not truncated, truncated, info
 
     def snapshot(self) -> str:
         """Keeps the episode as it is now: files, breakpoints, the paused program of the debugger, the shell's working
@@ -202,10 +229,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
         The name is good for `restore` until the next `reset`.
         """
-        name = f"snapshot-{len(self._kept)}"
+        name = f"snapshot-{len(self._snapshots)}"
         files, tools = self.workspace.snapshot(), self.toolbox.snapshot(self.workspace)
-        elapsed_s = time.monotonic() - self._started
-        self._kept[name] = _Kept(files, tools, self._calls, elapsed_s, self.stop, self.context_pack)
+        self._snapshots[name] = _Snapshot(files, tools, self._progress, time.monotonic() - self._started)
         return name
 
     def is_whole(self, snapshot: str) -> bool:
@@ -214,7 +240,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: there is no such snapshot.
         """
-        return self.toolbox.is_whole(self._find_kept(snapshot).tools)
+        return self.toolbox.is_whole(self._find_snapshot(snapshot).tools)
 
     def restore(self, snapshot: str) -> None:
         """Goes back to a snapshot of this episode, as a search over repairs does.
@@ -227,14 +253,13 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: there is no such snapshot.
         """
-        kept = self._find_kept(snapshot)
-        for edit in self.workspace.restore(kept.files):
+        found = self._find_snapshot(snapshot)
+        for edit in self.workspace.restore(found.files):
             self.toolbox.on_edit(edit, self.workspace)
-        self.toolbox.restore(kept.tools, self.workspace)
-        self.verdict = None
-        del self.toolbox.history[kept.calls :]
-        self._calls, self._started = kept.calls, time.monotonic() - kept.elapsed_s
-        self.stop, self.context_pack = kept.stop, kept.context_pack
+        self.toolbox.restore(found.tools, self.workspace)
+        del self.toolbox.history[found.progress.calls :]
+        self._progress, self._verdict = found.progress, None
+        self._started = time.monotonic() - found.elapsed_s
 
     def patch(self) -> str:
         """What the agent has changed so far, as a unified diff in git's format; empty if that is too much."""
@@ -265,8 +290,15 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         Raises:
             SandboxError: the sandbox broke.
         """
-        files = [f"test configuration changed outside of the patch: {path}" for path in self._unpatched_configuration()]
-        return (*self.sandbox.tampering(), *files[:FILES_NAMED])
+        try:
+            changes = self.workspace.unpatched(CONFIGURATION_FILES)
+        except ToolFailure:
+            changes = {}
+        files = [path for path, sides in sorted(changes.items()) if is_configuration(path, sides)][:FILES_NAMED]
+        return (
+            *self.sandbox.tampering(),
+            *(f"test configuration changed outside of the patch: {path}" for path in files),
+        )
 
     def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The last observation's text in mode `ansi`, else None."""
@@ -281,17 +313,28 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def close(self) -> None:
         """Ends the episode and removes the sandbox. Idempotent."""
-        self._release()
+        sandbox, self._sandbox, self._workspace = self._sandbox, None, None
+        self.toolbox.close()
+        if sandbox is not None:
+            sandbox.close()
 
     @property
     def _tools(self) -> list[BaseTool]:
         return list(self.toolbox.tools.values())
 
-    def _find_kept(self, snapshot: str) -> _Kept:
-        kept = self._kept.get(snapshot)
-        if kept is None:
-            raise SandboxError(f"the snapshot cannot be used: there is no {snapshot!r}")
-        return kept
+    def _begin(self) -> None:
+        """Forgets the episode before this one."""
+        self._started = 0.0
+        self._progress = _Progress()
+        self._verdict: Verdict | None = None
+        self._last_text = ""
+        self._ids = itertools.count()
+        self._snapshots: dict[str, _Snapshot] = {}
+
+    def _find_snapshot(self, name: str) -> _Snapshot:
+        if name not in self._snapshots:
+            raise SandboxError(f"the snapshot cannot be used: there is no {name!r}")
+        return self._snapshots[name]
 
     def _call(self, action: ToolCall | ToolAction) -> Observation:
         try:
@@ -301,39 +344,29 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             return Observation(tool="", text=failure.message, failure=data)
         return self.toolbox.dispatch(call, self.workspace)
 
-    def _unpatched_configuration(self) -> list[str]:
-        try:
-            changes = self.workspace.unpatched(CONFIGURATION_FILES)
-        except ToolFailure:
-            return []
-        return [path for path, sides in sorted(changes.items()) if is_configuration(path, sides)]
-
-    def _finish(self, observation: Observation) -> float:
-        """Ends the episode where the call or a limit ends it; returns the reward of the step."""
-        limit = self._limit_reached()
+    def _progress_after(self, observation: Observation) -> _Progress:
+        """How far the episode is after a call: over where the call or a limit ends it."""
+        calls = self._progress.calls + 1
+        limit = self._limit_reached(calls)
         tool = self.toolbox.tools.get(observation.tool)
         role = None if tool is None else tool.decision
         if role is Decision.SUBMIT and _is_handed_in(observation, last=limit is not None):
-            self.stop = StopReason.SUBMITTED
-            self.verdict = self.verify() if self.eval_on_submit else None
-            return self._reward()
+            return replace(self._progress, calls=calls, stop=StopReason.SUBMITTED)
         if role is Decision.REPORT and observation.failure is None:
-            self.stop = StopReason.REPORTED
-            self.context_pack = ContextPack.model_validate(observation.data["context_pack"])
-        else:
-            self.stop = limit
-        return 0.0
+            pack = ContextPack.model_validate(observation.data["context_pack"])
+            return replace(self._progress, calls=calls, stop=StopReason.REPORTED, context_pack=pack)
+        return replace(self._progress, calls=calls, stop=limit)
 
     def _reward(self) -> float:
-        """1.0 if the task is resolved, else 0.0; NaN if that is not known."""
-        verdict = self.verdict
+        """1.0 if the submitted patch resolves the task, else 0.0; NaN if that is not known."""
+        verdict = self._verdict
         if not (self.eval_on_submit and self._has_verdicts) or (verdict is not None and verdict.unusable):
             return math.nan
         return float(verdict is not None and verdict.resolved)
 
-    def _limit_reached(self) -> StopReason | None:
+    def _limit_reached(self, calls: int) -> StopReason | None:
         """The limit that rules out any further call."""
-        if self._calls >= self.task.limits.max_calls:
+        if calls >= self.task.limits.max_calls:
             return StopReason.CALL_LIMIT
         wall_s = self.task.limits.wall_s
         return StopReason.WALL_LIMIT if wall_s is not None and time.monotonic() - self._started >= wall_s else None
@@ -342,31 +375,16 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def _has_verdicts(self) -> bool:
         return self.task.regime != "issue" or self._oracle is not None
 
-    def _answer(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _shown(self, observation: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The observation and the info of a step."""
         self._last_text = observation.text[:MAX_TEXT]
         seen = {"text": self._last_text, "failed": int(observation.failure is not None)}
-        info: dict[str, Any] = {"observation": observation, "stop": self.stop}
-        if self.verdict is not None:
-            info["verdict"] = self.verdict
-        if self.context_pack is not None:
-            info["context_pack"] = self.context_pack
+        info: dict[str, Any] = {"observation": observation, "stop": self._progress.stop}
+        if self._verdict is not None:
+            info["verdict"] = self._verdict
+        if self._progress.context_pack is not None:
+            info["context_pack"] = self._progress.context_pack
         return seen, info
-
-    def _clear(self) -> None:
-        self.stop: StopReason | None = None
-        self.context_pack: ContextPack | None = None
-        self._calls = 0
-        self.verdict: Verdict | None = None
-        self._started = 0.0
-        self._last_text = ""
-        self._ids = itertools.count()
-        self._kept: dict[str, _Kept] = {}
-
-    def _release(self) -> None:
-        sandbox, self._sandbox, self._workspace = self._sandbox, None, None
-        self.toolbox.close()
-        if sandbox is not None:
-            sandbox.close()
 
 
 def _is_handed_in(observation: Observation, last: bool) -> bool:
