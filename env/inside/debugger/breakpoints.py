@@ -52,6 +52,14 @@ class Breakpoint:
         return "{} {} at {}{}".format(kind, self.number, where, notes)
 
 
+class Hit:
+    """The number of a breakpoint to stop at, and why its condition failed, None if it did not."""
+
+    def __init__(self, number, problem):
+        self.number = number
+        self.problem = problem
+
+
 class Breakpoints:
     """All breakpoints, and quick answers to whether a code object or a line has one.
 
@@ -144,7 +152,7 @@ class Breakpoints:
         return known[0]
 
     def hit(self, frame, code, line, log):
-        """The breakpoint to stop at on this line, and why its condition failed, if it did; else (None, None).
+        """The Hit to stop for on this line, or None.
 
         Args:
             frame: where the line begins.
@@ -152,44 +160,42 @@ class Breakpoints:
             line: the line's number.
             log: called with each logpoint hit here, and the frame.
         """
-        lines = self.lines_in(code.co_filename)
-        stop = None, None
-        for each in list(lines.get(line, ())):
+        stop = None
+        for each in list(self.lines_in(code.co_filename).get(line, ())):
             if each.log:
-                if self._counts(each, frame)[0]:
+                if self._take_hit(each, frame) is not None:
                     log(each, frame)
-            elif stop[0] is None:
-                counts, error = self._counts(each, frame)
-                stop = (each, error) if counts else stop
+            elif stop is None:
+                stop = self._take_hit(each, frame)
         return stop
 
     def catching(self, frame, kind):
-        """The breakpoint to stop at when a frame sees an exception of a type; else (None, None).
-
-        It comes with the reason why its condition failed, as in `hit`.
-        """
+        """The Hit to stop for when a frame sees an exception of a type, or None."""
         names = {name for each in kind.__mro__ for name in _names_of(each)}
         for each in self.catches:
             is_end = kind.__name__ in _END_OF_ITERATION and each.catch not in _END_OF_ITERATION
             if (each.catch == "*" or each.catch in names) and not is_end:
-                counts, error = self._counts(each, frame)
-                if counts:
-                    return each, error
-        return None, None
+                hit = self._take_hit(each, frame)
+                if hit is not None:
+                    return hit
+        return None
 
-    def _counts(self, each, frame):
-        """Whether to stop this time, and why the condition failed, if it did. If so, a temporary one is deleted."""
-        met, error = _condition_met(each, frame)
-        if not met:
-            return False, None
-        each.hits += 1
-        if each.ignore > 0 and error is None:
-            each.ignore -= 1
-            return False, None
-        if each.temporary and error is None:
-            del self.by_number[each.number]
+    def _take_hit(self, point, frame):
+        """The Hit of a breakpoint that the program has come to; None if it is not to stop this time."""
+        problem = None
+        try:
+            if point.condition is not None and not eval(point.condition, frame.f_globals, frame.f_locals):
+                return None
+        except Exception as error:  # the agent's expression may raise anything
+            problem = "condition failed: " + describe_exception(type(error), error)
+        point.hits += 1
+        if point.ignore > 0 and problem is None:
+            point.ignore -= 1
+            return None
+        if point.temporary and problem is None:
+            del self.by_number[point.number]
             self.changed()
-        return True, error
+        return Hit(point.number, problem)
 
 
 def is_loaded(name):
@@ -206,15 +212,6 @@ def is_loaded(name):
 
 def _names_of(kind):
     return kind.__name__, kind.__module__ + "." + kind.__qualname__
-
-
-def _condition_met(breakpoint_, frame):
-    if breakpoint_.condition is None:
-        return True, None
-    try:
-        return bool(eval(breakpoint_.condition, frame.f_globals, frame.f_locals)), None
-    except Exception as error:  # the agent's expression may raise anything
-        return True, "condition failed: " + describe_exception(type(error), error)
 
 
 LONGEST = 6000

@@ -61,7 +61,7 @@ class Commands(Inspection):
         """The frame that `next` and `return` are about: of one that has just returned, its caller."""
         frame = self._moving()
         returned = frame is not None and self.stop.reason == "return"
-        return caller_of(self.files, frame) if returned else frame
+        return caller_of(frame, self.files.name) if returned else frame
 
     def do_continue(self, rest):
         """Goes on to the next stop."""

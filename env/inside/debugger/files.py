@@ -5,6 +5,7 @@ import io
 import linecache
 import os
 import re
+import sys
 import tokenize
 import warnings
 
@@ -144,9 +145,26 @@ def _compiled(path, name):
         raise CommandError("{} cannot be compiled: {}".format(name, error)) from None
 
 
-def loaded_files(files):
-    """The files of the loaded workspace modules, each with a stamp that changes when the file does."""
-    return {path: stamp_of(path) for path in module_files().values() if files.name(path)}
+class LoadedSources:
+    """The files of the loaded workspace modules, as they were when the host was last answered."""
+
+    def __init__(self, files):
+        self._files = files
+        self.forget()
+
+    def forget(self):
+        """The program goes on or has stopped anew: they are to be noted again."""
+        self._modules, self._stamps = 0, {}
+
+    def note(self):
+        """Notes how they are, unless that is known and nothing was imported since."""
+        if self._modules != len(sys.modules):
+            self._modules = len(sys.modules)
+            self._stamps = {path: stamp_of(path) for path in module_files().values() if self._files.name(path)}
+
+    def changed(self):
+        """Those that have changed since, as the workspace names them."""
+        return sorted(self._files.shown(path) for path, stamp in self._stamps.items() if stamp_of(path) != stamp)
 
 
 def stamp_of(path):

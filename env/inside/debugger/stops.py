@@ -3,6 +3,7 @@
 import dis
 import threading
 import types
+from traceback import walk_stack, walk_tb
 
 from ..values import short_repr
 
@@ -99,11 +100,7 @@ def failing_frames(files, value, trace):
     """The workspace frames of an exception, or of the first of its causes that has any, and which one it is."""
     seen = []
     while value is not None and all(value is not each for each in seen):
-        frames = []
-        while trace is not None:
-            if files.name(trace.tb_frame.f_code.co_filename):
-                frames.append((trace.tb_frame, trace.tb_lineno))
-            trace = trace.tb_next
+        frames = [each for each in walk_tb(trace) if files.name(each[0].f_code.co_filename)]
         if frames:
             return frames, value
         seen.append(value)
@@ -114,20 +111,22 @@ def failing_frames(files, value, trace):
 
 def stack_of(files, frame):
     """Workspace frames up to `frame`, outermost first; `frame` alone where there are none."""
-    found = []
-    inner = frame
-    while frame is not None:
-        if files.name(frame.f_code.co_filename):
-            found.append((frame, line_of(frame)))
-        frame = frame.f_back
-    return found[::-1] or [(inner, line_of(inner))]
+    frames = [each for each, _ in walk_stack(frame) if files.name(each.f_code.co_filename)]
+    return [(each, line_of(each)) for each in frames[::-1] or [frame]]
 
 
-def caller_of(files, frame):
-    """The nearest workspace frame that called `frame`, or None."""
+def caller_of(frame, is_wanted, depth=None):
+    """The nearest frame that called `frame` and whose file is wanted; None if there is none.
+
+    Args:
+        frame: the one that was called.
+        is_wanted: takes a file's name.
+        depth: how many frames are searched; None for all.
+    """
     frame = frame.f_back
-    while frame is not None and not files.name(frame.f_code.co_filename):
-        frame = frame.f_back
+    while frame is not None and not is_wanted(frame.f_code.co_filename):
+        depth = depth and depth - 1
+        frame = None if depth == 0 else frame.f_back
     return frame
 
 

@@ -8,7 +8,7 @@ from ..values import describe_exception, short_repr
 from .breakpoints import Breakpoints, Log, Watches
 from .checkpoints import Checkpoints
 from .commands import Commands
-from .files import WorkspaceFiles, loaded_files, stamp_of
+from .files import LoadedSources, WorkspaceFiles
 from .requests import Requests
 from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
 from .tracing import Counts, LateTracing, only_wanted, set_trace
@@ -46,6 +46,7 @@ class Debugger:
         self.deferred = deferred
         self.files = WorkspaceFiles(root)
         self.breakpoints = Breakpoints(self.files)
+        self.sources = LoadedSources(self.files)
         self.watches = Watches(self.files)
         self.log = Log(self.files)
         self.checkpoints = Checkpoints(lambda nonce, code: self.requests.tell_gone(nonce, code))
@@ -69,7 +70,6 @@ class Debugger:
         # What was seen last.
         self._raising = None, None  # the frame that last saw an exception, and the line that has begun since
         self._caught = None  # the exception that `catch` has looked at
-        self._sources = 0, {}  # the number of modules, and the stamps of their files, when the host was last answered
 
     # - tracing
 
@@ -129,10 +129,10 @@ class Debugger:
         return plan if plan.kind == "step" or plan.frame is frame else None
 
     def _on_line(self, frame, code, line):
-        hit, problem = self.breakpoints.hit(frame, code, line, self.log.add)
+        hit = self.breakpoints.hit(frame, code, line, self.log.add)
         watched = self.watches.check(frame) if self.watches else None
         if hit is not None:
-            facts = watched or {"note": problem}
+            facts = watched or {"note": hit.problem}
             self.stop_at(frame, "breakpoint", breakpoint=hit.number, time=self.counts.of(frame, "line"), **facts)
             return
         if watched is not None:
@@ -146,7 +146,7 @@ class Debugger:
         raised = self._raising[0] is frame and value is None and is_raising(frame, self._raising[1])
         paused = not raised and is_pause(frame)
         watched = self.watches.check(frame) if self.watches else None
-        ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(self.files, frame))
+        ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(frame, self.files.name))
         if watched is not None or ended is not None:
             notes = [str(each) for each in (watched and watched["note"], ended) if each]
             self.stop_at(frame, "watch", **dict(watched or {}, note="\n".join(notes)))
@@ -170,11 +170,11 @@ class Debugger:
         self._raising = frame, None
         if self.breakpoints.catches and value is not self._caught:
             self._caught = value  # It is seen again in each frame that it passes through.
-            hit, problem = self.breakpoints.catching(frame, kind)
+            hit = self.breakpoints.catching(frame, kind)
             if hit is not None:
                 self.last_exception = value
                 message = describe_exception(kind, value)
-                self.stop_at(frame, "raised", breakpoint=hit.number, exception=message, note=problem)
+                self.stop_at(frame, "raised", breakpoint=hit.number, exception=message, note=hit.problem)
                 return
         plan = self._plan_for(frame)
         if plan is not None and plan.kind in ("step", "next") and not issubclass(kind, END_OF_ITERATION):
@@ -183,7 +183,7 @@ class Debugger:
 
     def _leave(self, frame):
         """The plan's frame has ended: goes on in the nearest workspace frame that called it."""
-        self.resume(Plan("next", caller_of(self.files, frame)))
+        self.resume(Plan("next", caller_of(frame, self.files.name)))
 
     # - going on
 
@@ -314,7 +314,7 @@ class Debugger:
             sys.settrace(None)
             self._late.end()
             self.state, self.stop, self.plan = "stopped", stop, None
-            self._sources = 0, {}
+            self.sources.forget()
             if self.requests.results:
                 self.requests.note_result(stop=stop.as_data(), **self.log.take())
             self.serve()
@@ -333,8 +333,7 @@ class Debugger:
     def take_request(self):
         """Waits for the next request. If a file of the program has changed, it is not carried out."""
         request = self.requests.take()
-        known = self._sources[1] if self.state == "stopped" else {}
-        stale = sorted(self.files.shown(path) for path, stamp in known.items() if stamp_of(path) != stamp)
+        stale = self.sources.changed() if self.state == "stopped" else []
         if stale:
             # The host starts the program again and gives it the same commands.
             self.requests.leave_to_host("stale", changed=stale)
@@ -346,8 +345,7 @@ class Debugger:
         if not self.requests.in_hand:
             return
         stop = self.stop
-        if self._sources[0] != len(sys.modules):
-            self._sources = len(sys.modules), loaded_files(self.files)
+        self.sources.note()
         self.requests.answer(
             state=self.state,
             exit_code=exit_code,

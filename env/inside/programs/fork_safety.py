@@ -8,7 +8,6 @@ import linecache
 import os
 import re
 import site
-import stat
 import sys
 
 from .project import FOREIGN, module_files, real_paths
@@ -66,6 +65,7 @@ def _load(runner):
 
 
 def _stamp(path):
+    """What changes with a file; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -186,13 +186,12 @@ class WorkspaceScan:
 
 def _look_at(path, known):
     """(a stamp that changes with the file, why it matters)."""
+    stamp = _stamp(path)
+    if known is not None and known[0] == stamp:
+        return known
+    if not os.path.isfile(path):
+        return stamp, None
     try:
-        status = os.stat(path)
-        stamp = status.st_mtime_ns, status.st_ctime_ns, status.st_size
-        if known is not None and known[0] == stamp:
-            return known
-        if not stat.S_ISREG(status.st_mode):
-            return stamp, None
         with open(path, "rb") as stream:
             source = stream.read(FILE_BYTES)
     except OSError:

@@ -14,7 +14,7 @@ import time
 import traceback
 import types
 
-from .runner_hooks import has_run_tests
+from .runner_hooks import has_run_tests, trace_below
 
 STARTER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
 """The script that starts the programs of this package."""
@@ -149,10 +149,8 @@ def exit_code(code):
 
 def _print_exception(kind, value, trace):
     """Prints an exception as Python does, without the frames of this file."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-        trace = trace.tb_next
     with contextlib.suppress(OSError, ValueError):
-        traceback.print_exception(kind, value, trace)
+        traceback.print_exception(kind, value, trace_below(trace, __file__))
 
 
 # - what a program is

@@ -3,6 +3,7 @@
 import linecache
 import os
 import sys
+from traceback import walk_tb
 
 _TEST_FOLDERS = ("test", "tests", "unittests", "testcases")
 _TEST_FILES = ("test.py", "tests.py", "conftest.py", "runtests.py")
@@ -36,14 +37,12 @@ def module_files():
 def project_frames(trace, root):
     """Frames of the project in a traceback, outermost first: the first one and the innermost ones."""
     shown = []
-    while trace is not None:
-        filename, line = trace.tb_frame.f_code.co_filename, trace.tb_lineno
+    for frame, line in walk_tb(trace):
+        filename = frame.f_code.co_filename
         name = project_path(filename, root)
         if name is not None:
             code = linecache.getline(filename, line).strip()[:120]
-            function = trace.tb_frame.f_code.co_name
-            shown.append({"path": name, "line": line, "function": function, "code": code})
-        trace = trace.tb_next
+            shown.append({"path": name, "line": line, "function": frame.f_code.co_name, "code": code})
     return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
 

@@ -139,12 +139,11 @@ def _wrap_unittest(result, listener):
         _call_before(result, method, functools.partial(add, outcome))
 
 
-def _below(trace, filename):
-    """A traceback without its first frames, as far as they are in this file; the whole if all of them are."""
-    rest = trace
-    while rest is not None and rest.tb_frame.f_code.co_filename == filename:
-        rest = rest.tb_next
-    return rest or trace
+def trace_below(trace, filename):
+    """A traceback without its first frames, as far as they are in this file; None if all of them are."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == filename:
+        trace = trace.tb_next
+    return trace
 
 
 def _wrap_sympy(reporter, listener):
@@ -165,7 +164,7 @@ def _wrap_sympy(reporter, listener):
     def add(outcome, _, *details):
         error = details[0] if details and isinstance(details[0], tuple) else None
         if error is not None:
-            error = (error[0], error[1], _below(error[2], runner))
+            error = (error[0], error[1], trace_below(error[2], runner) or error[2])
         if running:
             test = running.pop()
             listener.add(test, outcome, error)

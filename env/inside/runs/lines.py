@@ -8,11 +8,10 @@ loop, have shown no new line: what they run after that is unknown.
 import dis
 import sys
 
-from .watching import MonitoringTool, YieldingTrace, newest
+from ..debugger.stops import caller_of
+from .watching import CALLER_DEPTH, MonitoringTool, YieldingTrace, newest
 
 _current_frame = vars(sys)["_getframe"]
-CALLER_DEPTH = 60
-"""How many frames are searched for the caller in the project."""
 STALE_LINES = 3000
 """Lines of a function in a row, in one test, that have run before: then the running call is followed no longer."""
 HELD_CODES = 50_000
@@ -144,12 +143,9 @@ class Follower:
 
     def _called(self, frame):
         """Notes who in the project called the function of a frame that begins."""
-        code, caller, depth = frame.f_code, frame.f_back, 0
-        while caller is not None and depth < CALLER_DEPTH:
-            if self.kind(caller.f_code.co_filename):
-                self._calls[id(caller.f_code), id(code)] = caller.f_code, code
-                return
-            caller, depth = caller.f_back, depth + 1
+        caller = caller_of(frame, self.kind, CALLER_DEPTH)
+        if caller is not None:
+            self._calls[id(caller.f_code), id(frame.f_code)] = caller.f_code, frame.f_code
 
     def _ran(self, function, line):
         self._count += 1

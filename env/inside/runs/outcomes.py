@@ -154,21 +154,17 @@ class Only:
         """Whether a path is a file without such tests."""
         return True if os.path.isfile(path) and os.path.realpath(path) not in self.files else None
 
+    if int(pytest.__version__.partition(".")[0]) >= 7:
 
-class OnlyNewer(Only):
-    """For pytest 7 and later."""
+        def pytest_ignore_collect(self, collection_path):  # pyright: ignore[reportRedeclaration]
+            """Does not even import other files."""
+            return self.ignores(str(collection_path))
 
-    def pytest_ignore_collect(self, collection_path):
-        """Does not even import other files."""
-        return self.ignores(str(collection_path))
+    else:
 
-
-class OnlyOlder(Only):
-    """For pytest before 7."""
-
-    def pytest_ignore_collect(self, path):
-        """Does not even import other files."""
-        return self.ignores(str(path))
+        def pytest_ignore_collect(self, path):  # as it was called before
+            """Does not even import other files."""
+            return self.ignores(str(path))
 
 
 def worse_outcome(known, outcome):
@@ -318,6 +314,5 @@ def pytest_configure(config):
     if only:
         with open(only) as file:
             ids = json.load(file)
-        newer = int(pytest.__version__.partition(".")[0]) >= 7
-        chosen = (OnlyNewer if newer else OnlyOlder)(ids, str(getattr(config, "rootpath", None) or config.rootdir))
-        config.pluginmanager.register(chosen, "gumshoe_only")
+        root = str(getattr(config, "rootpath", None) or config.rootdir)
+        config.pluginmanager.register(Only(ids, root), "gumshoe_only")

@@ -187,7 +187,7 @@ class ProbeDebugger:
             self._tell(probe, moment, {"values": [short_repr(returned)]})
             return
         for _ in range(probe.up):
-            frame = frame and caller_of(self.files, frame)
+            frame = frame and caller_of(frame, self.files.name)
         if frame is None:
             self._tell(probe, moment, {"error": "there is no frame of the project so far up"})
         elif probe.in_fork:

@@ -26,6 +26,7 @@ import json
 import os
 import sys
 import time
+from traceback import walk_stack, walk_tb
 
 from ..programs.program import STARTER, NullDebugger, read_request, run_program
 from ..programs.project import holds_tests, project_path
@@ -165,20 +166,12 @@ class _Held:
 
 def _codes_of(trace):
     """The code of the frames of a traceback, outermost first."""
-    codes = []
-    while trace is not None:
-        codes.append(trace.tb_frame.f_code)
-        trace = trace.tb_next
-    return codes
+    return [frame.f_code for frame, _ in walk_tb(trace)]
 
 
 def _codes_below(frame):
     """The code of a frame and of its callers, outermost first."""
-    codes = []
-    while frame is not None:
-        codes.append(frame.f_code)
-        frame = frame.f_back
-    return codes[::-1]
+    return [] if frame is None else [each.f_code for each, _ in walk_stack(frame)][::-1]
 
 
 def pytest_configure(config):

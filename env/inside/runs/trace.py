@@ -27,14 +27,14 @@ import signal
 import sys
 import time
 
-from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION
+from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION, caller_of
 from ..programs.channel import append_lines
 from ..programs.program import NullDebugger, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
 from .call import PLAIN, Call, Describer, describe_error, variables_of
 from .forks import start_fork
-from .watching import watch_function
+from .watching import CALLER_DEPTH, watch_function
 
 _getpid = os.getpid
 GRACE_S = 1.0
@@ -50,8 +50,6 @@ PASSING_CALLS, ALL_CALLS = 400, 1000
 """Calls that are recorded of all passing tests, and of all tests."""
 YIELDS = 20
 """Values that are recorded of what one call yields."""
-CALLER_DEPTH = 60
-"""How many frames are searched for the caller in the project."""
 
 
 class CallRecorder(Observer):
@@ -288,13 +286,11 @@ class CallRecorder(Observer):
 
     def _caller(self, frame):
         """The nearest calling frame in the project."""
-        frame, depth = frame.f_back, 0
-        while frame is not None and depth < CALLER_DEPTH:
-            path = self._path(frame.f_code.co_filename)
-            if path is not None:
-                return {"path": path, "line": frame.f_lineno or 1, "function": frame.f_code.co_name}
-            frame, depth = frame.f_back, depth + 1
-        return None
+        caller = caller_of(frame, self._path, CALLER_DEPTH)
+        if caller is None:
+            return None
+        code = caller.f_code
+        return {"path": self._path(code.co_filename), "line": caller.f_lineno or 1, "function": code.co_name}
 
 
 recorder = None

@@ -13,6 +13,8 @@ from ..debugger.stops import END_OF_ITERATION, RESUMABLE, is_pause, is_raising
 _current_frame = vars(sys)["_getframe"]
 _get_ident = threading.get_ident
 _gettrace, _settrace = sys.gettrace, sys.settrace
+CALLER_DEPTH = 60
+"""How many frames are searched for the caller in the project."""
 
 
 class MonitoringTool:
