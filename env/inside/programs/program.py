@@ -26,17 +26,6 @@ _run_module_as_main = vars(runpy)["_run_module_as_main"]
 """What `python -m` itself calls."""
 
 
-class NullDebugger:
-    """Stands for a debugger where there is none: `run_program` needs no more of one than `post_mortem`.
-
-    The hooks into test runners need more; see `debugger.hooks.install`.
-    """
-
-    @staticmethod
-    def post_mortem(*_):
-        """Does nothing."""
-
-
 def read_request(arguments, variable, wrapper):
     """The program that one of ours, `wrapper`, is to run, and the request in the file that a variable names.
 
@@ -55,15 +44,15 @@ def read_request(arguments, variable, wrapper):
 # - running a program
 
 
-def run_program(arguments, debugger, as_given=False):
+def run_program(arguments, debugger=None, as_given=False):
     """Runs `-m MODULE ...`, `-c CODE ...`, or a script with its arguments. Returns the exit code.
 
-    An exception that nothing catches is shown to the debugger before it ends the program. Unless the program is to run
-    as given, pytest gets options that keep its plugins out of the debugger's way. Threads that are left do not keep a
-    runner of tests from ending.
+    An exception that nothing catches is shown to the debugger's `post_mortem` before it ends the program. Unless the
+    program is to run as given, pytest gets options that keep its plugins out of the debugger's way. Threads that are
+    left do not keep a runner of tests from ending, unless there is a debugger.
     """
     code = _run(arguments, debugger, as_given)
-    if debugger is NullDebugger and has_run_tests():
+    if debugger is None and has_run_tests():
         end_despite_threads(code)
     return code
 
@@ -89,7 +78,8 @@ def _run(arguments, debugger, as_given):
         return 130
     except BaseException:
         kind, value, trace = sys.exc_info()
-        debugger.post_mortem(kind, value, trace)
+        if debugger is not None:
+            debugger.post_mortem(kind, value, trace)
         _print_exception(kind, value, trace)
         return 1
     return 0

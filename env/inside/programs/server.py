@@ -23,7 +23,6 @@ from ..warden import launcher, system
 from .fork_safety import LoadedRunner, WorkspaceScan, forget_caches, freeze, names_at_start, with_added
 from .program import (
     STARTER,
-    NullDebugger,
     exit_code,
     find_script,
     is_pytest,
@@ -136,7 +135,7 @@ class Server:
 def _run(program):
     """Runs one of our scripts, or a program as it is. Returns the exit code."""
     if program[0] != STARTER or program[1] not in PROGRAMS:
-        return run_program(program, NullDebugger, as_given=True)
+        return run_program(program, as_given=True)
     sys.argv = list(program)
     try:
         return _import(program[1]).main(program[2:])

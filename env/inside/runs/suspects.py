@@ -28,7 +28,7 @@ import sys
 import time
 from traceback import walk_stack, walk_tb
 
-from ..programs.program import STARTER, NullDebugger, read_request, run_program
+from ..programs.program import STARTER, read_request, run_program
 from ..programs.project import holds_tests, project_path
 from ..programs.runner_hooks import Observer, observe
 from .lines import make_follower
@@ -196,7 +196,7 @@ def main(arguments):
     spectrum = SpectrumObserver(request["record"], os.getcwd())
     observe(spectrum)
     try:
-        return run_program(program, NullDebugger)
+        return run_program(program)
     finally:
         if spectrum.has_tests:
             spectrum.finish()

@@ -29,7 +29,7 @@ import time
 
 from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION, caller_of
 from ..programs.channel import append_lines
-from ..programs.program import NullDebugger, is_pytest, read_request, run_program
+from ..programs.program import is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
 from .call import PLAIN, Call, Describer, describe_error, variables_of
@@ -337,7 +337,7 @@ def _child(program, request):
     recorder.watching.start()
     code = 1
     try:
-        code = run_program(program, NullDebugger)
+        code = run_program(program)
     finally:
         if not is_pytest(program) and not any(recorder.tests.values()):
             recorder.end_test(code != 0)

@@ -6,7 +6,7 @@ python __main__.py runs.unittest_runs -- PROGRAM argument...    with the file's 
 import os
 
 from ..programs.channel import append_lines
-from ..programs.program import NullDebugger, run_program
+from ..programs.program import run_program
 from ..programs.project import project_frames
 from ..programs.runner_hooks import FAILED, after_import, listen
 from ..values import exception_text
@@ -59,4 +59,4 @@ def main(arguments):
     write_outcomes(os.environ["GUMSHOE_OUTCOMES"])
     # Runs are compared with each other: one that ends at its first failure does not show what a change breaks.
     after_import("unittest.result", _never_stop)
-    return run_program(arguments[arguments.index("--") + 1 :], NullDebugger, as_given=True)
+    return run_program(arguments[arguments.index("--") + 1 :], as_given=True)

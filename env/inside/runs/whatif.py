@@ -32,10 +32,9 @@ import os
 import sys
 import time
 import warnings
-from typing import Any
 
 from ..debugger import hooks
-from ..programs.program import NullDebugger, is_pytest, read_request, run_program
+from ..programs.program import is_pytest, read_request, run_program
 from ..programs.runner_hooks import FAILED
 from .change import Change, ChangeError, count_hits, install, source_of, transform
 from .forks import answer_of, run_all, start_fork
@@ -53,37 +52,45 @@ WRITING_S = 0.5
 
 
 class Run:
-    """A run in a fork, and what is to be answered about it.
+    """A run in a fork.
 
     Attributes:
         number: of the variant, 0 for the unchanged run.
         record: the file for the outcomes of its tests.
-        hits: the file that grows by a byte each time that its change takes effect.
-        answer: about it, as in the module's docstring.
+        hits_file: the file that grows by a byte each time that its change takes effect.
+        whole, exit_code, duration_s, hits: as in the answer about it.
     """
 
-    def __init__(self, number, folder, whole):
+    def __init__(self, number, folder, whole, exit_code=None, duration_s=0.0, hits=0):
         self.number = number
         name = os.path.join(folder, "{}{}".format(number, "" if whole else ".failing"))
-        self.record, self.hits = name + ".jsonl", name + ".hits"
-        self.answer: Any = {"exit_code": None, "duration_s": 0.0, "hits": 0, "whole": whole}
+        self.record, self.hits_file = name + ".jsonl", name + ".hits"
+        self.whole = whole
+        self.exit_code = exit_code
+        self.duration_s = duration_s
+        self.hits = hits
         self.fork = None
+
+    def as_data(self):
+        """The answer about it."""
+        names = ("whole", "exit_code", "duration_s", "hits")
+        return {name: getattr(self, name) for name in names}
 
     def start(self):
         """Forks. Returns whether this is the child."""
-        for left in (self.record, self.hits):
+        for left in (self.record, self.hits_file):
             with contextlib.suppress(OSError):
                 os.remove(left)
         self.fork = start_fork()
         return self.fork is None
 
     def end(self):
-        """Completes the answer, and ends what is left of the run: if that was its first process, it was too slow."""
-        self.answer["exit_code"] = self.fork.exit_code
+        """Notes how it ended, and ends what is left of it: if that was its first process, it was too slow."""
+        self.exit_code = self.fork.exit_code
         self.fork.kill()
-        self.answer["duration_s"] = round(time.time() - self.fork.began, 3)
+        self.duration_s = round(time.time() - self.fork.began, 3)
         with contextlib.suppress(OSError):
-            self.answer["hits"] = os.path.getsize(self.hits)
+            self.hits = os.path.getsize(self.hits_file)
 
     def failures(self):
         """The ids of the tests that failed."""
@@ -108,29 +115,18 @@ class ChangedRuns:
 
     def run(self):
         """Carries out all runs. Returns the answers about them."""
-        answers = [{} for _ in range(len(self._request["variants"]) + 1)]
-        changes = self._changes(answers)
+        changes, errors = self._changes()
         runs = self._run_failing(changes) if self._failing and is_pytest(self._program) else {}
         if not runs:
-            (unchanged,) = run_all([lambda: self._start(0, None)], lambda run: self._is_late())
-            if self._failing and unchanged.answer["exit_code"] is None:
-                unchanged.answer["whole"] = False  # What was known of the tests before says more.
-            runs = {0: unchanged}
-        usual_s = runs[0].answer["duration_s"] if runs[0].answer["whole"] else self._request["usual_s"]
-        patience = max(LEAST_S, PATIENCE * usual_s)
-        helping = [number for number in changes if number in runs and self._helps(runs[number])]
-        left = helping + [number for number in changes if number not in runs]
-        starts = [lambda number=number: self._start(number, changes[number]) for number in left]
-        for run in run_all(starts, lambda run: self._is_late() or run.fork.has_used(patience)):
-            if run.number not in runs or run.answer["exit_code"] is not None or not self._is_late():
-                runs[run.number] = run
-        for number, run in runs.items():
-            answers[number] = run.answer
-        return answers
+            runs = {0: self._run_unchanged()}
+        runs.update(self._run_whole(changes, runs))
+        answers = {number: run.as_data() for number, run in runs.items()}
+        answers.update((number, {"error": error}) for number, error in errors.items())
+        return [answers[number] for number in range(len(self._request["variants"]) + 1)]
 
-    def _changes(self, answers):
-        """The changes that variants make to their modules, by number; if one is impossible, its answer says why."""
-        sources, changes = {}, {}
+    def _changes(self):
+        """The changes that variants make to their modules, and why the others cannot be made; both by number."""
+        sources, changes, errors = {}, {}, {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for number, variant in enumerate(self._request["variants"], start=1):
@@ -140,20 +136,39 @@ class ChangedRuns:
                         sources[path] = source_of(variant["path"])
                     changes[number] = Change(path, transform(variant, sources[path]), sources[path].code)
                 except ChangeError as error:
-                    answers[number] = {"error": str(error)}
-        return changes
+                    errors[number] = str(error)
+        return changes, errors
 
     def _is_late(self):
         return time.time() >= self._end
 
+    # - all tests, in a fork for each variant
+
+    def _run_unchanged(self):
+        (unchanged,) = run_all([lambda: self._start(0, None)], lambda run: self._is_late())
+        if self._failing and unchanged.exit_code is None:
+            unchanged.whole = False  # What was known of the tests before says more.
+        return unchanged
+
+    def _run_whole(self, changes, runs):
+        """Runs all tests with those changes that have not been run, or that help. Returns the runs by number, without
+        those that were stopped for want of time if there is a run of the failing tests alone.
+        """
+        usual_s = runs[0].duration_s if runs[0].whole else self._request["usual_s"]
+        patience = max(LEAST_S, PATIENCE * usual_s)
+        helping = [number for number in changes if number in runs and self._helps(runs[number])]
+        left = helping + [number for number in changes if number not in runs]
+        starts = [lambda number=number: self._start(number, changes[number]) for number in left]
+        done = run_all(starts, lambda run: self._is_late() or run.fork.has_used(patience))
+        is_late = self._is_late()
+        return {run.number: run for run in done if run.number not in runs or run.exit_code is not None or not is_late}
+
     def _helps(self, run):
         """Whether a variant that has run on the failing tests alone is to run on all tests."""
-        if run.answer["exit_code"] is None:
+        if run.exit_code is None:
             return False
         failures = run.failures()
         return not failures if self._request["repairs_only"] else failures < self._failing
-
-    # - all tests, in a fork for each variant
 
     def _start(self, number, change):
         """Starts the program in a fork, with a change or unchanged."""
@@ -161,7 +176,7 @@ class ChangedRuns:
         if run.start():
             watcher = None
             if change is not None:
-                install(change, run.hits)
+                install(change, run.hits_file)
             elif self._request.get("probes"):
                 watcher = ProbeDebugger(self._request["probes"], os.path.join(self._folder, "probes.jsonl"))
             self._run_program(run.record, watcher)
@@ -180,7 +195,7 @@ class ChangedRuns:
                 watcher.engage()
         code = 1
         try:
-            code = run_program(self._program, watcher or NullDebugger)
+            code = run_program(self._program, watcher)
         finally:
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
@@ -201,45 +216,43 @@ class ChangedRuns:
             from . import outcomes  # which needs it
 
             def work(session):
-                answers = self._run_collected(session, changes, outcomes.InChild)
+                runs = self._run_collected(session, changes, outcomes.InChild)
                 with open(writer, "w") as file:
-                    json.dump(answers, file)
+                    json.dump([(run.number, run.as_data()) for run in runs], file)
 
             os.environ["GUMSHOE_ONLY"] = only
             outcomes.plugin = outcomes.Collected(work)
             self._run_program(os.path.join(self._folder, "collected.jsonl"))
 
         answers = answer_of(collect, self._end + WRITING_S - time.time())
-        runs = {}
-        for number, answer in answers if isinstance(answers, list) else ():
-            runs[number] = Run(number, self._folder, whole=False)
-            runs[number].answer = answer
-        return runs
+        pairs = answers if isinstance(answers, list) else ()
+        return {number: Run(number, self._folder, **answer) for number, answer in pairs}
 
     def _run_collected(self, session, changes, in_child):
-        """Runs the tests that pytest has collected. Returns pairs of number and answer; raises `in_child` in forks."""
-        answers, patience = [], None
-        left = self._end - time.time()
-        end = self._end - min(self._request["usual_s"], left / 2)
+        """Runs the tests that pytest has collected. Returns the runs; raises `in_child` in forks."""
+        end = self._end - min(self._request["usual_s"], (self._end - time.time()) / 2)
         functions = Functions(os.getcwd())
-        for number, change in [(0, None), *sorted(changes.items())]:
-            patch = None if change is None else functions.replacement(change.path, change.former, change.code)
-            if change is not None and (patch is None or time.time() >= end):
-                continue
+
+        def run_patched(number, patch, patience):
             run = Run(number, self._folder, whole=False)
             if run.start():
-                count_hits(run.hits)
-                apply(patch or ())
+                count_hits(run.hits_file)
+                apply(patch)
                 session.config.pluginmanager.get_plugin("gumshoe_outcomes_writer").path = run.record
                 raise in_child
-            run.fork.wait(end if patience is None else min(end, run.fork.began + patience))
+            run.fork.wait(min(end, run.fork.began + patience))
             run.end()
-            answers.append((number, run.answer))
-            if number == 0:
-                if run.failures() != self._failing:
-                    return []
-                patience = max(LEAST_IN_FORKS_S, PATIENCE * run.answer["duration_s"])
-        return answers
+            return run
+
+        unchanged = run_patched(0, (), float("inf"))
+        if unchanged.failures() != self._failing:
+            return []
+        runs, patience = [unchanged], max(LEAST_IN_FORKS_S, PATIENCE * unchanged.duration_s)
+        for number, change in sorted(changes.items()):
+            patch = functions.replacement(change.path, change.former, change.code)
+            if patch is not None and time.time() < end:
+                runs.append(run_patched(number, patch, patience))
+        return runs
 
 
 def _import_pytest(program):
