@@ -39,6 +39,25 @@ HEADERS = {
 _FEATURES = [(name, getattr(__future__, name).compiler_flag) for name in __future__.all_feature_names]
 
 
+class Variant:
+    """What a request asks for: the change `do` at a `line` of the file `path`.
+
+    It takes effect only the n-th time, if `time` says n, and only if the expression `when` is true.
+    """
+
+    def __init__(self, path, line, do, time=None, when=None):
+        self.path = path
+        self.line = line
+        self.do = do.strip()
+        self.time = time
+        self.when = when
+
+    def hit(self):
+        """The expression that says whether the change takes effect now. Raises ChangeError."""
+        call = "{}({!r})".format(HIT, self.time or 0)
+        return _expression("({}) and {}".format(self.when, call) if self.when else call)
+
+
 class Change:
     """A module's path, its changed code, and its unchanged code, None where that cannot be compiled."""
 
@@ -71,6 +90,22 @@ class ModuleSource:
         self.code = None
         with contextlib.suppress(SyntaxError, ValueError):
             self.code = compile(tree, path, "exec", 0, True)
+
+    def change(self, variant):
+        """What a variant makes of the module. Raises ChangeError."""
+        return Change(self.path, self._changed_code(variant), self.code)
+
+    def _changed_code(self, variant):
+        function = self.function_at(variant.line)
+        if function is not None:
+            with contextlib.suppress(SyntaxError, ValueError):  # lines that form a statement only with those around
+                code = function.compile(_changed_tree(variant, function.text, self.path))
+                if code is not None:
+                    return code
+        try:
+            return compile(_changed_tree(variant, self.text, self.path), self.path, "exec", 0, True)
+        except (SyntaxError, ValueError) as error:
+            raise ChangeError("{}: {}".format(variant.do, error)) from None
 
     def function_at(self, line):
         """The outermost function with a line in its body; None where the whole module has to be compiled."""
@@ -137,36 +172,22 @@ def _place(code):
     return code.co_firstlineno, code.co_freevars, getattr(code, "co_qualname", None)
 
 
-def transform(variant, source):
-    """The changed code of a variant's module, given its source. Raises ChangeError."""
-    function = source.function_at(variant["line"])
-    if function is not None:
-        with contextlib.suppress(SyntaxError, ValueError):  # lines that form a statement only with those around them
-            code = function.compile(_changed_tree(variant, function.text, source.path))
-            if code is not None:
-                return code
-    try:
-        return compile(_changed_tree(variant, source.text, source.path), source.path, "exec", 0, True)
-    except (SyntaxError, ValueError) as error:
-        raise ChangeError("{}: {}".format(variant["do"], error)) from None
-
-
 def _changed_tree(variant, text, path):
     """The changed tree of a module, or of a part of it. Raises ChangeError; SyntaxError for a bad part."""
-    tree, line, do = ast.parse(text, path), variant["line"], variant["do"].strip()
-    block, index, scopes = _find(tree, line, _kinds_for(do))
+    tree = ast.parse(text, path)
+    block, index, scopes = _find(tree, variant.line, _kinds_for(variant.do))
     if block is None:
-        block, index, scopes = _find(tree, line, ast.stmt)
+        block, index, scopes = _find(tree, variant.line, ast.stmt)
     if block is None:
-        raise ChangeError("{}:{} is no statement".format(variant["path"], line))
+        raise ChangeError("{}:{} is no statement".format(variant.path, variant.line))
     end = index + 1
     while end < len(block) and block[end].lineno == block[index].lineno:
         end += 1
     was_generator = not scopes or yields(scopes[-1])
-    block[index:end] = _changed(block[index:end], do, _hit(variant))
+    block[index:end] = _changed(block[index:end], variant.do, variant.hit())
     if not was_generator and yields(scopes[-1]):
         raise ChangeError("this would turn {} into a generator".format(scopes[-1].name))
-    _declare(variant["do"], scopes, text, path)
+    _declare(variant.do, scopes, text, path)
     return ast.fix_missing_locations(tree)
 
 
@@ -217,13 +238,6 @@ def _covers(statement, line):
     if hasattr(statement, "body") or hasattr(statement, "cases"):
         return False
     return statement.lineno <= line <= last_line(statement)
-
-
-def _hit(variant):
-    """The expression that says whether the change takes effect now."""
-    call = "{}({!r})".format(HIT, variant.get("time") or 0)
-    when = variant.get("when")
-    return _expression("({}) and {}".format(when, call) if when else call)
 
 
 def _changed(statements, do, hit):

@@ -36,7 +36,7 @@ import warnings
 from ..debugger import hooks
 from ..programs.program import is_pytest, read_request, run_program
 from ..programs.runner_hooks import FAILED
-from .change import Change, ChangeError, count_hits, install, source_of, transform
+from .change import ChangeError, Variant, count_hits, install, source_of
 from .forks import answer_of, run_all, start_fork
 from .patches import Functions, apply, loaded_files
 from .probes import ProbeDebugger
@@ -129,12 +129,13 @@ class ChangedRuns:
         sources, changes, errors = {}, {}, {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for number, variant in enumerate(self._request["variants"], start=1):
-                path = os.path.abspath(variant["path"])
+            for number, facts in enumerate(self._request["variants"], start=1):
+                variant = Variant(**facts)
+                path = os.path.abspath(variant.path)
                 try:
                     if path not in sources:
-                        sources[path] = source_of(variant["path"])
-                    changes[number] = Change(path, transform(variant, sources[path]), sources[path].code)
+                        sources[path] = source_of(variant.path)
+                    changes[number] = sources[path].change(variant)
                 except ChangeError as error:
                     errors[number] = str(error)
         return changes, errors

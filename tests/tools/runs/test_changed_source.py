@@ -13,7 +13,7 @@ from support.tools.inside import SUPPORT
 COMPARE = """\
 import dis, sys, types
 sys.path.insert(0, {inside!r})
-from gumshoe_inside.runs.change import ChangeError, source_of, transform
+from gumshoe_inside.runs.change import ChangeError, ModuleSource, Variant
 
 PARTS = (
     *("co_name", "co_qualname", "co_firstlineno", "co_flags", "co_names", "co_varnames", "co_freevars", "co_cellvars"),
@@ -32,28 +32,26 @@ def shape(code):
     lines = sorted(set(line for _, line in dis.findlinestarts(code) if line))
     return [consts, lines, *(getattr(code, name, None) for name in PARTS)]
 
-class Whole:
+class Whole(ModuleSource):
     # A source of which nothing is compiled alone.
-    def __init__(self, source):
-        self.path, self.text, self.code = source.path, source.text, source.code
     def function_at(self, line):
         return None
 
 def result(variant, source):
     try:
-        return shape(transform(variant, source))
+        return shape(source.change(variant).code)
     except ChangeError as error:
         return str(error)
 
 DOS = "skip", "true", "x = 1", "return 3", "replace super().y = len", "T = 3", "iterate []", "yield", "break", "2 +"
 path, step = sys.argv[1], int(sys.argv[2])
-source = source_of(path)
+source, whole = ModuleSource(path), Whole(path)
 alone = 0
 for line in range(1, source.text.count("\\n") + 1, step):
     alone += source.function_at(line) is not None
     for do in DOS:
-        variant = {{"path": path, "line": line, "do": do}}
-        assert result(variant, source) == result(variant, Whole(source)), (path, variant)
+        variant = Variant(path, line, do)
+        assert result(variant, source) == result(variant, whole), (path, line, do)
 print(alone)
 """
 
@@ -190,13 +188,13 @@ import sys
 sys.path.insert(0, {inside!r})
 sys.path.insert(0, sys.argv[1])
 import shop
-from gumshoe_inside.runs.change import source_of, transform
+from gumshoe_inside.runs.change import Variant, source_of
 from gumshoe_inside.runs.patches import Functions
 
 source = source_of(shop.__file__)
 functions = Functions(sys.argv[1])
 for line in 1, 3, 6:
-    code = transform({{"path": shop.__file__, "line": line, "do": "x = 1"}}, source)
+    code = source.change(Variant(shop.__file__, line, "x = 1")).code
     patch = functions.replacement(shop.__file__, source.code, code)
     print(line, *(function.__name__ for function, _ in patch or ()))
 """
@@ -213,12 +211,12 @@ def test_only_the_changed_function_gets_other_code_in_a_fork(tmp_path: Path) -> 
 REFUSALS = """\
 import sys
 sys.path.insert(0, {inside!r})
-from gumshoe_inside.runs.change import ChangeError, source_of, transform
+from gumshoe_inside.runs.change import ChangeError, Variant, source_of
 
 path, do, *lines = sys.argv[1:]
 for line in lines:
     try:
-        transform({{"path": path, "line": int(line), "do": do}}, source_of(path))
+        source_of(path).change(Variant(path, int(line), do))
         print("compiled")
     except ChangeError as error:
         print(error)
