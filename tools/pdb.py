@@ -11,8 +11,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.runs.debug_session import BreakpointTable, DebugSession, Exchange
-from gumshoe.tools.runs.debugger_answers import Answer, CommandResult, describe_results, program_output
+from gumshoe.tools.runs.debug_session import DebugSession, Exchange, follow
+from gumshoe.tools.runs.debugger_answers import Answer, Breakpoint, CommandResult, describe_results, program_output
 from gumshoe.tools.runs.outcomes import describe_end
 
 __all__ = ["Debug"]
@@ -24,7 +24,7 @@ class _State:
     answer, and the paused program, if there was one that could be saved.
     """
 
-    breakpoints: tuple[dict[str, Any], ...]
+    breakpoints: tuple[Breakpoint, ...]
     texts: dict[str, str]
     notes: tuple[str, ...]
     session: DebugSession | None
@@ -44,7 +44,7 @@ class Debug(BaseTool):
     def __init__(self) -> None:
         super().__init__()
         self._session: DebugSession | None = None
-        self._table = BreakpointTable()
+        self._breakpoints: list[Breakpoint] = []
         self._texts: dict[str, str] = {}
         self._notes: list[str] = []
         self._saved: list[DebugSession] = []
@@ -73,7 +73,7 @@ class Debug(BaseTool):
             answer = exchange.answer
             if answer is None:
                 if exchange.announced is not None:
-                    self._take_breakpoints(workspace, exchange.announced.table())
+                    self._take_breakpoints(workspace, exchange.announced.breakpoints)
                     results += exchange.announced.results
                 exchange.answer = Answer(state="exited", breakpoints=[], results=results, frames=[])
                 break
@@ -81,9 +81,9 @@ class Debug(BaseTool):
                 self._notes += [f"restarted: {path} was changed" for path in answer.changed]
                 self._end()
                 continue
-            self._take_breakpoints(workspace, answer.table())
+            self._take_breakpoints(workspace, answer.breakpoints)
             results += answer.results
-            answer.results = results
+            exchange.answer = answer.model_copy(update={"results": results})
             if answer.state != "restart":
                 break
             lines = answer.rest
@@ -96,15 +96,15 @@ class Debug(BaseTool):
         """The session; a new one where there is none."""
         if self._session is None:
             self._move_breakpoints(workspace)
-            self._session = DebugSession(workspace, self._table.items)
+            self._session = DebugSession(workspace, self._breakpoints)
             assert self._session.start.answer is not None
-            self._take_breakpoints(workspace, self._session.start.answer.table())
+            self._take_breakpoints(workspace, self._session.start.answer.breakpoints)
         return self._session
 
-    def _take_breakpoints(self, workspace: Workspace, breakpoints: list[dict[str, Any]]) -> None:
-        """Takes over the debugger's table, and remembers the text of the files in it."""
-        self._table.items = breakpoints
-        paths = {str(item["path"]) for item in breakpoints if item["path"]}
+    def _take_breakpoints(self, workspace: Workspace, breakpoints: list[Breakpoint]) -> None:
+        """Takes over the debugger's breakpoints, and remembers the text of the files in which they are."""
+        self._breakpoints = breakpoints
+        paths = {point.path for point in breakpoints if point.path}
         for path in paths - set(self._texts):
             self._texts[path] = _text(workspace, path)
         for path in set(self._texts) - paths:
@@ -115,8 +115,13 @@ class Debug(BaseTool):
         for path, before in list(self._texts.items()):
             after = _text(workspace, path)
             if after != before:
-                self._notes += self._table.follow(path, before, after)
-                self._texts[path] = after
+                self._follow(path, before, after)
+
+    def _follow(self, path: str, before: str | None, after: str | None) -> None:
+        """Moves the breakpoints of a file that was changed."""
+        self._breakpoints, dropped = follow(self._breakpoints, path, before, after)
+        self._notes += dropped
+        self._texts[path] = after or ""
 
     def _observe(self, exchange: Exchange) -> Observation:
         answer = exchange.answer
@@ -132,7 +137,7 @@ class Debug(BaseTool):
             "stop": None if answer.stop is None else answer.stop.data(),
             "frames": [frame.model_dump() for frame in answer.frames],
             "index": answer.index,
-            "breakpoints": self._table.items,
+            "breakpoints": [point.data() for point in self._breakpoints],
             "checkpoints": answer.checkpoints,
             "program_output": printed,
             "exit_code": exchange.exit_code,
@@ -142,30 +147,31 @@ class Debug(BaseTool):
 
     def marks(self, path: str) -> frozenset[int]:
         """Lines with breakpoints."""
-        return self._table.marks(path)
+        clean = path.removeprefix("./")
+        return frozenset(point.line for point in self._breakpoints if point.path == clean)
 
     def snapshot(self, workspace: Workspace) -> _State:
-        """The table, and the paused program, which is kept in its own process. A program with threads, or that has not
-        begun, starts anew after `restore`.
+        """The breakpoints, and the paused program, which is kept in its own process. A program with threads, or that
+        has not begun, starts anew after `restore`.
         """
         name = f"snapshot-{next(self._save_names)}"
         saved_as = None if self._session is None else self._session.save_state(name)
         session = None if saved_as is None else self._session
         if session is not None and session not in self._saved:
             self._saved.append(session)
-        breakpoints = tuple(dict(item) for item in self._table.items)
         is_whole = session is self._session
-        return _State(breakpoints, dict(self._texts), tuple(self._notes), session, saved_as or "", is_whole)
+        texts, notes = dict(self._texts), tuple(self._notes)
+        return _State(tuple(self._breakpoints), texts, notes, session, saved_as or "", is_whole)
 
     def restore(self, state: _State, workspace: Workspace) -> None:
         """Goes back, to the paused program too."""
         if self._session is not state.session:
             self._end()
-        self._table.items = [dict(item) for item in state.breakpoints]
+        self._breakpoints = list(state.breakpoints)
         self._texts, self._notes = dict(state.texts), list(state.notes)
         if state.session is not None:
             self._session = state.session
-            if not self._session.restore_state(state.saved_as, self._table.items):
+            if not self._session.restore_state(state.saved_as, self._breakpoints):
                 self._saved.remove(self._session)
                 self._end()
                 self._notes.append("restarted: the paused program could not be kept")
@@ -177,14 +183,13 @@ class Debug(BaseTool):
     def on_reset(self, workspace: Workspace) -> None:
         """Forgets everything."""
         self.close()
-        self._table = BreakpointTable()
+        self._breakpoints = []
         self._texts, self._notes = {}, []
 
     def on_edit(self, edit: Edit, workspace: Workspace) -> None:
         """Moves the breakpoints of the file, and ends a program that would run stale code."""
         if edit.path in self._texts:
-            self._notes += self._table.follow(edit.path, edit.before, edit.after)
-            self._texts[edit.path] = edit.after or ""
+            self._follow(edit.path, edit.before, edit.after)
         if self._session is not None and edit.path.endswith(".py"):
             self._end()
             self._notes.append(f"restarted: {edit.path} was changed")

@@ -11,7 +11,8 @@ import pytest
 
 from gumshoe.records import DebugFrame
 from gumshoe.tools.runs.commands import debug_argv, our_program
-from gumshoe.tools.runs.debug_session import BreakpointTable, moved_line
+from gumshoe.tools.runs.debug_session import follow, moved_line
+from gumshoe.tools.runs.debugger_answers import Breakpoint
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -256,11 +257,10 @@ def test_breakpoints_stay_with_a_statement_that_is_rewritten() -> None:
     assert moved_line(["x = 1\n", "y = 2\n"], ["while True:\n", "    pass\n"], 2) == 2
 
 
-def test_table_leaves_other_files_alone() -> None:
-    table = BreakpointTable([{"number": 1, "path": "a.py", "line": 2}])
-    assert table.follow("b.py", "x\n", "y\n") == []
-    assert table.follow("a.py", "x\ny\n", None) == ["breakpoint 1 dropped: line a.py:2 is gone"]
-    assert table.marks("a.py") == frozenset()
+def test_breakpoints_follow_changes_of_their_own_file_alone() -> None:
+    points = [Breakpoint(number=1, path="a.py", line=2)]
+    assert follow(points, "b.py", "x\n", "y\n") == (points, [])
+    assert follow(points, "a.py", "x\ny\n", None) == ([], ["breakpoint 1 dropped: line a.py:2 is gone"])
 
 
 def test_what_was_answered_before_the_program_dies_is_shown(bench: Bench) -> None:

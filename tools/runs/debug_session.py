@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.errors import ToolFailure
@@ -12,9 +12,9 @@ from gumshoe.protocols import Session, Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.code.source import count_common, split_lines
 from gumshoe.tools.runs.commands import PLAIN_OUTPUT, debug_argv
-from gumshoe.tools.runs.debugger_answers import Announcement, Answer, read_announcement, read_answer
+from gumshoe.tools.runs.debugger_answers import Announcement, Answer, Breakpoint, read_announcement, read_answer
 
-__all__ = ["BreakpointTable", "DebugSession", "Exchange", "moved_line"]
+__all__ = ["DebugSession", "Exchange", "follow", "moved_line"]
 
 _GRACE_S = 5.0
 _START_TIMEOUT_S = 60.0
@@ -42,16 +42,16 @@ class DebugSession:
 
     Args:
         workspace: says what to debug.
-        breakpoints: the host's table of breakpoints.
+        breakpoints: those that the host keeps.
     """
 
-    def __init__(self, workspace: Workspace, breakpoints: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, workspace: Workspace, breakpoints: Sequence[Breakpoint]) -> None:
         sandbox = workspace.sandbox
         argv = debug_argv(sandbox, workspace.debug_entrypoint)
         self._session: Session = sandbox.open_session(argv, env=PLAIN_OUTPUT, warm=True)
         self.ended = False
         self._clean_snapshot: str | None = None
-        self.start = self.request(_START_TIMEOUT_S, breakpoints=list(breakpoints))
+        self.start = self.request(_START_TIMEOUT_S, breakpoints=[each.data() for each in breakpoints])
         if self.start.answer is None:
             self.close()
             why = self.start.output.strip()[-500:] or "it took too long"
@@ -76,10 +76,10 @@ class DebugSession:
             self._clean_snapshot = name if self._succeeded(exchange) else None
         return self._clean_snapshot
 
-    def restore_state(self, name: str, breakpoints: Sequence[dict[str, Any]]) -> bool:
+    def restore_state(self, name: str, breakpoints: Sequence[Breakpoint]) -> bool:
         """Makes the program what it was at `save_state`, with these breakpoints; false if that is gone."""
         lines = [] if self._clean_snapshot == name else [f"restore {name}"]
-        exchange = self.request(_GRACE_S, lines=lines, breakpoints=list(breakpoints))
+        exchange = self.request(_GRACE_S, lines=lines, breakpoints=[each.data() for each in breakpoints])
         back = self._succeeded(exchange)
         self.ended = not back
         self._clean_snapshot = name if back else None
@@ -124,32 +124,22 @@ class DebugSession:
         self._session.close()
 
 
-@dataclass
-class BreakpointTable:
-    """Breakpoints as the debugger describes them: `number, path, line, condition, temporary, ...`."""
-
-    items: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-
-    def marks(self, path: str) -> frozenset[int]:
-        """Lines of a file with a breakpoint."""
-        clean = path.removeprefix("./")
-        return frozenset(int(item["line"]) for item in self.items if item["path"] == clean)
-
-    def follow(self, path: str, before: str | None, after: str | None) -> list[str]:
-        """Moves the breakpoints of a file that was changed. Returns a word for each that was dropped."""
-        if not any(item["path"] == path for item in self.items):
-            return []
-        old, new = split_lines(before or ""), split_lines(after or "")
-        dropped: list[str] = []
-        kept: list[dict[str, Any]] = []
-        for item in self.items:
-            line = moved_line(old, new, item["line"]) if item["path"] == path else item["line"]
-            if line is None:
-                dropped.append(f"breakpoint {item['number']} dropped: line {path}:{item['line']} is gone")
-            else:
-                kept.append({**item, "line": line})
-        self.items = kept
-        return dropped
+def follow(
+    breakpoints: Sequence[Breakpoint], path: str, before: str | None, after: str | None
+) -> tuple[list[Breakpoint], list[str]]:
+    """The breakpoints when a file has changed: those that are left, and a word for each that was dropped."""
+    if not any(point.path == path for point in breakpoints):
+        return list(breakpoints), []
+    old, new = split_lines(before or ""), split_lines(after or "")
+    kept: list[Breakpoint] = []
+    dropped: list[str] = []
+    for point in breakpoints:
+        line = moved_line(old, new, point.line) if point.path == path else point.line
+        if line is None:
+            dropped.append(f"breakpoint {point.number} dropped: line {path}:{point.line} is gone")
+        else:
+            kept.append(point.model_copy(update={"line": line}))
+    return kept, dropped
 
 
 def moved_line(before: Sequence[str], after: Sequence[str], line: int) -> int | None:

@@ -18,6 +18,7 @@ from gumshoe.text import cut, cut_line, plain_text
 __all__ = [
     "Announcement",
     "Answer",
+    "Breakpoint",
     "CommandResult",
     "DebuggerStop",
     "describe_results",
@@ -37,7 +38,7 @@ _PROGRESS = re.compile(r"[.FEsxXpP,]*\s*(\[\s*\d+%\]\s*)?")
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     def data(self, without: str = "") -> dict[str, Any]:
         """The part as it was sent, without one of its fields."""
@@ -68,7 +69,9 @@ class CommandResult(_Part):
     failed: JsonValue = None
 
 
-class _Breakpoint(_Part):
+class Breakpoint(_Part):
+    """A breakpoint, logpoint or `catch` as the debugger describes it; the path of a `catch` is empty."""
+
     number: Line
     path: str
     line: Line
@@ -81,12 +84,8 @@ class _Breakpoint(_Part):
 class Announcement(_Part):
     """What is announced before the program goes on, since it may never answer: breakpoints, and results so far."""
 
-    breakpoints: list[_Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
+    breakpoints: list[Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
     results: list[CommandResult] = Field(max_length=MOST)
-
-    def table(self) -> list[dict[str, Any]]:
-        """The breakpoints as plain data."""
-        return [each.data() for each in self.breakpoints]
 
 
 class Answer(Announcement):
