@@ -5,8 +5,9 @@ The host draws a seed for each verdict, runs both variants with the patch, and j
 (`gumshoe.env.verifier`).
 
     variants   the program: reads a request, and writes both variants and what is known of each definition
-    |- source      finds the functions that define the tests, by the tests' ids
-    `- falsify     finds what can be made false in a function, and makes `source.Replacement`s of it
+    |- definitions   finds the functions that define the tests, by the tests' ids
+    |- falsify       finds the sites of a test that can be made false
+    `- source        the text of a file, and how a variant of it is written
     trees      another program: has this Python parse a file for the host, whose own may not know the syntax
 
 A definition is a function that defines tests, or a script; several tests may share one. The test

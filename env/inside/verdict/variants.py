@@ -30,161 +30,127 @@ import json
 import random
 import sys
 
-from .falsify import OTHER, WRONG, comparisons, end_assertions, helper, script_end, script_exits
-from .source import MADE, Definitions, Replacement, expects_failure
+from .definitions import MADE, Definitions
+from .falsify import Falsifier
+from .source import OTHER, WRONG, Change, write_variant
 
 
 class Rewriting:
-    """The two variants of the test files that a request asks for.
-
-    Each definition that is varied gets changes, which are written at the end; chance draws what they look like.
-    """
+    """The two variants of the test files that a request asks for; chance draws what they look like."""
 
     def __init__(self, request):
         self._request = request
         self._chance = random.Random(request["seed"])
-        self._tests = Definitions(request["files"], request["script"], request["tests"])
-        self._known = {}  # {name of a definition: Definition}
-        self._definitions_of = {}  # {test: [name of a definition]}
+        self._falsifiers = {}  # {path: Falsifier}
         self._false_in = {}  # {path: variant} of the files whose tests are all true or all false in a variant
-        self._changes = {}  # {path: [(change, the variant in which its text is the false one)]}
-        self._facts = {}  # {name of a definition: what the answer says of it}
 
     def answer(self):
         """The answer to the request."""
-        self._find_definitions()
-        for name in self._wanted():
-            self._falsify(name)
-        written = self._write()
+        request = self._request
+        finder = Definitions(request["files"], request["script"], request["tests"])
+        definitions_of = {test: finder.of(test) for test in request["tests"]}
+        known = {each.name: each for definitions in definitions_of.values() for each in definitions}
+        names_of = {test: sorted({each.name for each in found}) for test, found in definitions_of.items()}
+        whole = {each.file.path for each in known.values() if each.makes_tests}
+        whole.update(test for test in request["tests"] if test.endswith(".py"))
+        self._false_in = {path: self._chance.randrange(2) for path in sorted(whole)}
+        wanted = self._wanted(names_of) & set(known)
+        falsified = [self._falsify(known[name]) for name in sorted(wanted)]
+        files, facts = self._write([each for each in falsified if each is not None])
         return {
-            "variants": written,
-            "tests": {
-                test: [each for each in names if each in self._facts] for test, names in self._definitions_of.items()
-            },
-            "definitions": self._facts,
+            "variants": files,
+            "tests": {test: [name for name in names if name in facts] for test, names in names_of.items()},
+            "definitions": facts,
             "strict": [
                 test
-                for test, names in self._definitions_of.items()
-                if names and not self._tests.may_expect_failure(names)
+                for test, found in definitions_of.items()
+                if found and not any(each.file.may_expect_failure() for each in found)
             ],
         }
 
-    def _find_definitions(self):
-        """Finds out which definitions each test has, and which files are true or false as a whole."""
-        together = set()
-        for test in self._request["tests"]:
-            found = self._tests.of(test)
-            if not found:
-                found = self._tests.makers_of(test)
-                together.update(name.partition("::")[0] for name in found)
-            if test.endswith(".py"):
-                together.add(test)
-            self._known.update(found)
-            self._definitions_of[test] = sorted(found)
-        self._false_in = {path: self._chance.randrange(2) for path in sorted(together)}
+    def _wanted(self, names_of):
+        """The names of the definitions to be varied, of those that each test has."""
+        if self._request["proven"] is not None:
+            return set(self._request["proven"])
+        return {name for test in self._request["vary"] for name in names_of.get(test, ())}
 
-    def _wanted(self):
-        """The definitions to be varied."""
-        proven = self._request["proven"]
-        if proven is None:
-            asked = {name for test in self._request["vary"] for name in self._definitions_of.get(test, ())}
-        else:
-            asked = set(proven)
-        return sorted(asked & set(self._known))
-
-    def _falsify(self, name):
-        """Adds the changes that make a definition false in one variant; none if nothing can make it false for sure."""
-        definition, proven = self._known[name], self._request["proven"] or {}
-        file = definition.file
-        sites, ends = self._places(definition)
+    def _falsify(self, definition):
+        """The `Falsified` definition, or None if nothing can make it false for sure."""
+        path = definition.file.path
+        if path not in self._falsifiers:
+            self._falsifiers[path] = Falsifier(definition.file, self._chance)
+        sites, ends = self._sites(definition)
         if not ends:
-            return
-        numbers = proven.get(name, range(len(sites)) if self._request["all"] else ())
-        chosen = [sites[number] for number in numbers]
+            return None
+        proven = (self._request["proven"] or {}).get(definition.name, range(len(sites)) if self._request["all"] else ())
+        chosen = [sites[number] for number in proven]
         wrong, false_in = None, 1
         if self._request["draw"]:
-            false_in = self._false_in.get(file.path, self._chance.randrange(2))
+            false_in = self._false_in.get(path, self._chance.randrange(2))
             certain = [site for site in chosen if site.always_runs]
             wrong = self._chance.choice([None, self._chance.choice(certain)]) if certain else None
-        changes = _changes(name, chosen, ends, wrong)
-        if not definition.functions:
-            changes += [each for site in script_exits(file, file.tree) for each in site.changes(WRONG, None)]
-        self._changes.setdefault(file.path, []).extend((each, false_in) for each in changes)
-        self._facts[name] = {
-            "path": file.path,
-            "false_in": false_in,
-            "comparisons": [sites.index(each) for each in chosen],
-            "fails_at": [],
-            "asks_at": [],
-        }
+        changes = [Change(site, WRONG if site is wrong else OTHER, false_in) for site in chosen]
+        changes += [Change(site, OTHER if wrong else WRONG, false_in) for site in ends]
+        exits = [] if definition.functions else self._falsifiers[path].script_exits()
+        return Falsified(definition, false_in, list(proven), changes, [Change(each, WRONG, false_in) for each in exits])
 
-    def _places(self, definition):
-        """The comparisons of a definition, and where it gets assertions at its end: nowhere, if it is to stay true."""
-        file, functions = definition.file, definition.functions
+    def _sites(self, definition):
+        """The comparisons of a definition, and the assertions at its end: none, if it is to stay true."""
+        falsifier, functions = self._falsifiers[definition.file.path], definition.functions
         if not functions:
-            return [], script_end(file, self._chance)
-        if definition.makes:
+            return [], falsifier.script_end()
+        if definition.makes_tests:
             is_proven = self._request["proven"] is not None or self._request["all"]
-            ends = [end for each in functions for end in end_assertions(file, each, self._chance)] if is_proven else []
+            ends = [end for each in functions for end in falsifier.end_assertions(each)] if is_proven else []
             return [], ends
-        if expects_failure(definition):
+        if definition.expects_failure():
             return [], []
-        return comparisons(file, functions[0], self._chance), end_assertions(file, functions[0], self._chance)
+        return falsifier.comparisons(functions[0]), falsifier.end_assertions(functions[0])
 
-    def _write(self):
-        """The contents of both variants' files. Adds to the facts at which lines definitions fail and ask."""
-        written = [{}, {}]
-        for path, changes in self._changes.items():
-            file = self._tests.file(path)
-            changes += [(each, 0) for each in helper(file)]
+    def _write(self, falsified):
+        """The "variants" and the "definitions" of the answer."""
+        contents, facts, of_file = [{}, {}], {}, {}
+        for each in falsified:
+            of_file.setdefault(each.definition.file, []).append(each)
+        for file, definitions in of_file.items():
+            changes = [change for each in definitions for change in (*each.changes, *each.exits)]
+            changes += [Change(site, OTHER, 0) for site in self._falsifiers[file.path].helper()]
             for number in (0, 1):
-                data, places = _written(file, changes, number)
-                written[number][path] = base64.b64encode(data).decode("ascii")
-                for (name, kind), spans in places.items():  # The same lines in both variants.
-                    self._facts[name].update({kind: spans})
-            made = self._facts.get(path + MADE, {"fails_at": []})
-            for fact in self._facts.values():  # Other tests of the file may run the same functions.
-                if fact["path"] == path and fact is not made:
-                    fact["fails_at"] = fact["fails_at"] + made["fails_at"]
-        return written
+                text, lines = write_variant(file.text, changes, number)
+                contents[number][file.path] = base64.b64encode(text.encode(file.encoding)).decode("ascii")
+            of_this = {each.definition.name: each.facts(lines) for each in definitions}  # Both have the same lines.
+            made = of_this.get(file.path + MADE)
+            for fact in of_this.values():
+                if made is not None and fact is not made:  # Other tests of the file may run the same functions.
+                    fact["fails_at"] += made["fails_at"]
+            facts.update(of_this)
+        return contents, facts
 
 
-def _changes(name, chosen, ends, wrong):
-    """The changes that make a definition false at one comparison, `wrong`, or at its end if that is None."""
-    found = []
-    for site in chosen:
-        label = (name, "fails_at" if site is wrong else "asks_at", site.start)
-        found.extend(site.changes(WRONG if site is wrong else OTHER, label))
-    for start, end, frame, texts in ends:
-        label = (name, "asks_at" if wrong else "fails_at", start)
-        found.append(Replacement(start, end, [frame.replace("{}", text) for text in texts], label))
-    return found
+class Falsified:
+    """A definition that is false in one variant.
 
-
-def _written(file, changes, number):
-    """(content of a variant, {(definition, kind): [first line, last line] of each place}).
-
-    the file holds    assert add(1, 2) == 3
-    changes           [(Replacement(20, 21, ["3", "7"], ("t.py::test_add", "fails_at", 20)), 1)]
-    number 0 gives    assert add(1, 2) == 3    and {("t.py::test_add", "fails_at"): [[1, 1]]}
-    number 1 gives    assert add(1, 2) == 7    and the same
+    Attributes:
+        definition: what is false.
+        false_in: the number of that variant.
+        comparisons: the numbers of those comparisons that are changed.
+        changes: the sites at which its tests ask for something else.
+        exits: further ones, where a script ends.
     """
-    pieces, at, line, places = [], 0, 1, {}
-    ordered = sorted(enumerate(changes), key=lambda each: (each[1][0].start, each[1][0].end, each[0]))
-    for _, (change, false_in) in ordered:
-        kept = file.text[at : change.start]
-        text = change.texts[number == false_in]
-        line += kept.count("\n")
-        if change.label is not None:
-            name, kind, start = change.label
-            first = line + len(text) - len(text.lstrip("\n"))
-            span = places.setdefault((name, kind), {}).setdefault(start, [first, first])
-            span[1] = line + text.rstrip("\n").count("\n")
-        line += text.count("\n")
-        pieces += [kept, text]
-        at = change.end
-    text = "".join(pieces) + file.text[at:]
-    return text.encode(file.encoding), {key: sorted(spans.values()) for key, spans in places.items()}
+
+    def __init__(self, definition, false_in, comparisons, changes, exits):
+        self.definition, self.false_in, self.comparisons = definition, false_in, comparisons
+        self.changes, self.exits = changes, exits
+
+    def facts(self, lines):
+        """What the answer says of it; `lines` has the first and last line of each site."""
+        return {
+            "path": self.definition.file.path,
+            "false_in": self.false_in,
+            "comparisons": self.comparisons,
+            "fails_at": sorted(lines[each.site] for each in self.changes if each.asks_for == WRONG),
+            "asks_at": sorted(lines[each.site] for each in self.changes if each.asks_for == OTHER),
+        }
 
 
 def main(arguments):
