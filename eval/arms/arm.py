@@ -20,7 +20,7 @@ from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.eval.config import EvalConfig
-from gumshoe.eval.score.sources import Sources, fetch_sources
+from gumshoe.eval.score.buggy_code import BuggyCode, fetch_buggy_code
 from gumshoe.eval.serve import ModelServer
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
@@ -40,7 +40,6 @@ __all__ = [
     "Solver",
     "TaskSample",
     "check_endpoint",
-    "count_lines",
 ]
 
 TIMEOUT_S = 5.0
@@ -94,15 +93,15 @@ class EvalRun:
         """The tasks by id."""
         return {task.id: (task, oracle) for task, oracle in self.tasks}
 
-    def sources(self, episodes: Iterable[Trajectory], file: str) -> Sources:
+    def buggy_code(self, episodes: Iterable[Trajectory], file: str) -> BuggyCode:
         """The files of the tasks before the repair. For tasks in images, those that the gold patches and the packs of
         `episodes` name, which are kept in `file` of the run folder. Raises SandboxError or TaskError.
         """
         config = self.config
-        fetched = fetch_sources(
+        fetched = fetch_buggy_code(
             self.tasks, episodes, config.sandbox, self.out / file, self.control, config.workers, self.repositories
         )
-        return Sources((task for task, _ in self.tasks), fetched)
+        return BuggyCode((task for task, _ in self.tasks), fetched)
 
 
 @dataclass(frozen=True)
@@ -298,12 +297,3 @@ def check_endpoint(endpoint: Endpoint) -> None:
 def _without_password(url: str) -> str:
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def count_lines(path: Path) -> int:
-    """How many records a JSON-lines file holds; 0 if there is no such file."""
-    try:
-        with path.open("rb") as file:
-            return sum(1 for _ in file)
-    except (FileNotFoundError, NotADirectoryError):
-        return 0

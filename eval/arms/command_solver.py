@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, Endpoint, EvalRun, Hooks, Pair, Solution, count_lines
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, Endpoint, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import Trajectory, Usage
-from gumshoe.storage import append_line, open_append
+from gumshoe.storage import append_line, count_lines, open_append
 from gumshoe.tools.runs.commands import our_program
 
 __all__ = ["CommandSolver", "Ran", "RelayTarget", "run_with_endpoint"]
@@ -46,6 +46,21 @@ SHORTEST_S = 0.05
 """How long the program is waited for at least, even after its time."""
 TAIL = 4000
 """Characters of the program's last output that are kept."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What is kept of an attempt: how the program ended, the patch that it left, and what is known of its work."""
+
+    task_id: str
+    patch: str
+    exit_code: int | None
+    output: str
+    trajectory: str
+    steps: int | None
+    tokens: int
+    cost_usd: float | None
+    seconds: float
 
 
 class CommandSolver:
@@ -88,34 +103,36 @@ class CommandSolver:
         hooks.begun(len(attempts), len(attempts) - len(todo))
         run_parallel(
             todo.items(),
-            lambda item: cache.keep(item[0], self._attempt(item[1], run, hooks)),
+            lambda item: cache.keep(item[0], asdict(self._attempt(item[1], run, hooks))),
             workers=run.config.workers,
             control=run.control,
             on_tick=hooks.tick,
         )
-        known = {one.key: (one, facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
+        ended = {one.key: Ended(**facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
+        patches = {
+            one.key: Submission(one.task, one.oracle, ended[one.key].patch) for one in attempts if one.key in ended
+        }
         grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
-        answers = {key: Submission(one.task, one.oracle, facts["patch"]) for key, (one, facts) in known.items()}
-        grader.grade(answers.values(), run.control, run.config.workers)
+        grader.grade(patches.values(), run.control, run.config.workers)
         return {
             key: Solution(
-                grader.resolved(answer),
-                patch=answer.patch,
-                trajectory=known[key][1]["trajectory"],
-                steps=known[key][1]["steps"],
-                tokens=known[key][1]["tokens"] or None,
-                cost_usd=known[key][1]["cost_usd"],
-                seconds=known[key][1]["seconds"],
-                tests=grader.describe(answer),
+                grader.resolved(patch),
+                patch=patch.patch,
+                trajectory=ended[key].trajectory,
+                steps=ended[key].steps,
+                tokens=ended[key].tokens or None,
+                cost_usd=ended[key].cost_usd,
+                seconds=ended[key].seconds,
+                tests=grader.describe(patch),
             )
-            for key, answer in answers.items()
+            for key, patch in patches.items()
         }
 
     def close(self) -> None:
         """Nothing stays open."""
 
-    def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> dict[str, Any]:
-        """Runs the program once and returns the outcome."""
+    def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> Ended:
+        """Runs the program once."""
         config = self._config
         endpoint = RelayTarget(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
         sandbox = open_sandbox(attempt.task, config.sandbox_in(run.config.sandbox), trusted=False)
@@ -135,17 +152,17 @@ class CommandSolver:
             with open_append(self._folder / "trajectories.jsonl") as file:
                 append_line(file, trajectory.model_dump_json())
             hooks.done(trajectory)
-        return {
-            "task_id": attempt.task.id,
-            "patch": patch,
-            "exit_code": ran.exit_code,
-            "output": ran.output,
-            "trajectory": "" if trajectory is None else trajectory.id,
-            "steps": None if trajectory is None else len(trajectory.steps),
-            "tokens": endpoint.usage.tokens,
-            "cost_usd": None if trajectory is None else trajectory.usage.cost_usd,
-            "seconds": round(ran.seconds, 3),
-        }
+        return Ended(
+            task_id=attempt.task.id,
+            patch=patch,
+            exit_code=ran.exit_code,
+            output=ran.output,
+            trajectory="" if trajectory is None else trajectory.id,
+            steps=None if trajectory is None else len(trajectory.steps),
+            tokens=endpoint.usage.tokens,
+            cost_usd=None if trajectory is None else trajectory.usage.cost_usd,
+            seconds=round(ran.seconds, 3),
+        )
 
     def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
         """Raises PolicyError for a program or server that does not work, which says nothing about the task."""

@@ -21,9 +21,10 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair, count_lines
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
+from gumshoe.storage import count_lines
 
 __all__ = [
     "EarlierEpisodes",

@@ -14,13 +14,14 @@ from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, count_lines
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
 from gumshoe.eval.arms.one_shot import OneShotPolicy, confirmed_changes, limit_turns, view_calls
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
+from gumshoe.storage import count_lines
 
 __all__ = ["OneShotSolver", "OwnPatches", "PolicySolver"]
 

@@ -24,10 +24,11 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, count_lines
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun
+from gumshoe.storage import count_lines
 from gumshoe.tools.runs.commands import our_program
 
 __all__ = ["Repair", "ScriptedSolver", "repair_each"]

@@ -30,6 +30,7 @@ __all__ = [
     "cache_folder",
     "check_folder",
     "check_model_files",
+    "count_lines",
     "describe",
     "ends_whole",
     "in_turn",
@@ -79,6 +80,15 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> None:
     """Replaces a file of JSON lines in one step. A row is a model or a value that JSON can hold."""
     lines = (row.model_dump_json() if isinstance(row, BaseModel) else json.dumps(row) for row in rows)
     write_atomic(path, "".join(f"{line}\n" for line in lines))
+
+
+def count_lines(path: Path) -> int:
+    """How many lines a file has; 0 if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            return sum(1 for _ in file)
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
