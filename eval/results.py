@@ -10,6 +10,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.eval.score.measures import (
     OUTCOMES,
     SPENT_TIME,
@@ -24,7 +25,6 @@ from gumshoe.eval.score.measures import (
     per_resolved,
 )
 from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
-from gumshoe.eval.score.sources import Sources
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory
@@ -66,10 +66,10 @@ def make_results(
 def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
     """Every episode, scored, by arm and by task and sample."""
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
-    sources, pairs = run.sources(episodes, "sources.jsonl"), run.pairs
+    code, pairs = run.buggy_code(episodes, "sources.jsonl"), run.pairs
     return {
         name: {
-            (task, sample): score_trajectory(name, episode, pairs[task][1], sources, run.scorers, sample=sample)
+            (task, sample): score_trajectory(name, episode, pairs[task][1], code, run.scorers, sample=sample)
             for (task, sample), episode in of_arm.episodes.items()
         }
         for name, of_arm in packs.items()
@@ -80,7 +80,7 @@ def score_trajectory(
     arm: str,
     trajectory: Trajectory,
     oracle: Oracle,
-    sources: Sources,
+    code: BuggyCode,
     added: Iterable[Scorer] = (),
     *,
     sample: int = 0,
@@ -91,7 +91,7 @@ def score_trajectory(
         ConfigError: a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
-    scores |= own_scores(trajectory, oracle, sources)
+    scores |= own_scores(trajectory, oracle, code)
     scores |= {scorer.name: _value(scorer, trajectory, oracle) for scorer in added}
     return Result(
         arm=arm,

@@ -15,7 +15,7 @@ from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
 from gumshoe.eval.config import AnswersConfig
-from gumshoe.eval.score.sources import Sources, check_sources
+from gumshoe.eval.score.buggy_code import BuggyCode, check_buggy_code
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, parse_json, read_jsonl
 
@@ -81,15 +81,15 @@ class AnswerPacks:
             TaskError: a task has neither its image here nor a repository with its base commit.
             SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
         """
-        check_sources((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
+        check_buggy_code((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
         # Which files a task in an image has to be read for is known only from its answer, without names at first.
-        rough = [self._episode(task, Sources([])) for task, _ in run.tasks]
-        sources = run.sources(rough, "answers.jsonl")
-        episodes = {(task.id, 0): self._episode(task, sources) for task, _ in run.tasks}
+        rough = [self._episode(task, BuggyCode([])) for task, _ in run.tasks]
+        code = run.buggy_code(rough, "answers.jsonl")
+        episodes = {(task.id, 0): self._episode(task, code) for task, _ in run.tasks}
         return CollectedPacks({key: one.context_pack or ContextPack() for key, one in episodes.items()}, episodes)
 
-    def _episode(self, task: Task, sources: Sources) -> Trajectory:
-        pack = self._pack(task, sources)
+    def _episode(self, task: Task, code: BuggyCode) -> Trajectory:
+        pack = self._pack(task, code)
         return Trajectory(
             id=f"{task.id}#answer",
             task=task_ref(task),
@@ -102,7 +102,7 @@ class AnswerPacks:
             provenance=Provenance(gumshoe=__version__, python="", sandbox="none"),
         )
 
-    def _pack(self, task: Task, sources: Sources) -> ContextPack | None:
+    def _pack(self, task: Task, code: BuggyCode) -> ContextPack | None:
         """The answer to a task; what else a pack holds, such as `findings`, may stand beside its `locations`."""
         row = self._rows.get(task.id)
         if row is None:
@@ -111,7 +111,7 @@ class AnswerPacks:
             given = row["locations"] if self._convert is None else self._convert(row["answer"])
             if not isinstance(given, list):
                 raise ValueError("locations is not a list")
-            places = [_place(item, task, sources) if isinstance(item, str) else item for item in given]
+            places = [_place(item, task, code) if isinstance(item, str) else item for item in given]
             facts = {name: value for name, value in row.items() if name in ContextPack.model_fields}
             return ContextPack.model_validate({**facts, "locations": places})
         except ValidationError as error:
@@ -135,7 +135,7 @@ class AnswerPacks:
         return rows
 
 
-def _place(text: str, task: Task, sources: Sources) -> Location:
+def _place(text: str, task: Task, code: BuggyCode) -> Location:
     """`path`, `path:12`, `path:12-20`, or `path:Class.method`, which is looked up in the file before the repair.
 
     A path alone, and a name that is not there, stand for the file's first line. Raises ValueError.
@@ -146,7 +146,7 @@ def _place(text: str, task: Task, sources: Sources) -> Location:
     path, name = match["path"], match["name"]
     if match["start"] is not None:
         return Location(path=path, start=int(match["start"]), end=int(match["end"] or match["start"]))
-    span = next((span for span in sources.spans(task.id, path) or () if span.name == name), None)
+    span = next((span for span in code.spans(task.id, path) or () if span.name == name), None)
     return Location(
         path=path, start=1 if span is None else span.start, end=1 if span is None else span.end, symbol=name
     )

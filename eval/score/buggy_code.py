@@ -18,12 +18,12 @@ from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["Sources", "check_sources", "fetch_sources"]
+__all__ = ["BuggyCode", "check_buggy_code", "fetch_buggy_code"]
 
 Files = Mapping[str, str | None]
 
 
-class Sources:
+class BuggyCode:
     """Looks up the functions in a task's files.
 
     Args:
@@ -61,7 +61,7 @@ class Sources:
         return None if text is None else spans(text)
 
 
-def fetch_sources(
+def fetch_buggy_code(
     tasks: Sequence[tuple[Task, Oracle]],
     trajectories: Iterable[Trajectory],
     sandbox: SandboxConfig,
@@ -113,7 +113,7 @@ def _from_image(task: Task, sandbox: SandboxConfig, names: Sequence[str]) -> Fil
         opened.close()
 
 
-def check_sources(tasks: Iterable[Task], sandbox: SandboxConfig, repositories: Repositories | None) -> None:
+def check_buggy_code(tasks: Iterable[Task], sandbox: SandboxConfig, repositories: Repositories | None) -> None:
     """Raises TaskError if a task that comes as an image has neither a repository here nor an image here or to pull."""
     for task in tasks:
         if task.workspace.path is not None or (repositories is not None and repositories.find(task) is not None):

@@ -20,7 +20,7 @@ from unidiff.patch import Hunk, Line
 from gumshoe.collect.packs import Gold, Overlap, clean_path, grounded_share, lines_overlap
 from gumshoe.env.diff import apply_hunks, gold_lines, parse_patch, relocate
 from gumshoe.errors import TaskError
-from gumshoe.eval.score.sources import Sources
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
 from gumshoe.records.agreement import INVALID_KINDS
 from gumshoe.tools.code.functions import MODULE, Span, enclosing, spans
@@ -94,12 +94,12 @@ METRICS = (
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
-def own_scores(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
+def own_scores(trajectory: Trajectory, oracle: Oracle, code: BuggyCode) -> dict[str, float | None]:
     """All of Gumshoe's own metrics of an episode, by name. Raises TaskError if the gold patch is not a patch."""
     return {
         **conduct_of(trajectory),
-        **localization_of(trajectory, oracle, sources),
-        **accuracy_of(trajectory, oracle, sources),
+        **localization_of(trajectory, oracle, code),
+        **accuracy_of(trajectory, oracle, code),
     }
 
 
@@ -158,7 +158,7 @@ def tool_counts(trajectory: Trajectory) -> dict[str, int]:
     return dict(Counter(call.name for step in trajectory.steps for call in step.tool_calls if call.parse_error is None))
 
 
-def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
+def localization_of(trajectory: Trajectory, oracle: Oracle, code: BuggyCode) -> dict[str, float | None]:
     """The pack's locations against the gold patch, in files, functions and lines.
 
     `reciprocal_rank` is 1 / rank of the first location that holds a gold line, 0 if none does.
@@ -171,7 +171,7 @@ def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) ->
     places = locations_of(trajectory)
     lines = lines_overlap(places, gold)
     files = _sets_overlap({clean_path(place.path) for place in places}, gold.keys())
-    functions = _functions_overlap(places, gold, trajectory.task.id, sources)
+    functions = _functions_overlap(places, gold, trajectory.task.id, code)
     rank = first_right_rank(places, gold)
     return {
         "file_recall": files.recall,
@@ -183,9 +183,9 @@ def localization_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) ->
     }
 
 
-def _functions_overlap(places: Sequence[Location], gold: Gold, task_id: str, sources: Sources) -> Overlap | None:
+def _functions_overlap(places: Sequence[Location], gold: Gold, task_id: str, code: BuggyCode) -> Overlap | None:
     """The innermost functions and classes, or modules, of the locations and of the gold lines."""
-    found = {path: sources.spans(task_id, path) for path in gold}
+    found = {path: code.spans(task_id, path) for path in gold}
     if any(of_file is None for of_file in found.values()):
         return None
     wanted = {(path, enclosing(found[path] or (), line)) for path, lines in gold.items() for line in lines}
@@ -193,7 +193,7 @@ def _functions_overlap(places: Sequence[Location], gold: Gold, task_id: str, sou
         (path, name)
         for place in places
         for path in [clean_path(place.path)]
-        for name in _innermost_names(sources.spans(task_id, path) or (), place)
+        for name in _innermost_names(code.spans(task_id, path) or (), place)
     }
     return _sets_overlap(named, wanted)
 
@@ -242,33 +242,33 @@ def _innermost_names(found: tuple[Span, ...], location: Location) -> set[str]:
     return names - {MODULE} or names
 
 
-def accuracy_of(trajectory: Trajectory, oracle: Oracle, sources: Sources) -> dict[str, float | None]:
+def accuracy_of(trajectory: Trajectory, oracle: Oracle, code: BuggyCode) -> dict[str, float | None]:
     """Acc@k at each level: what was handed over is ranked by the order of the pack's locations.
 
     A function is what `edited_functions` counts. None if the gold patch edits no existing function that can be read: as
     with LocAgent, the task is unscored. Raises TaskError if that is not a patch.
     """
     task_id, places = trajectory.task.id, locations_of(trajectory)
-    edited = _edited_in(sources, task_id, oracle.gold_patch)
+    edited = _edited_in(code, task_id, oracle.gold_patch)
     if not edited:
         return {f"{level}_acc@{k}": None for level, k in ACC}
     gold = {"file": [name.partition(":")[0] for name in edited], "function": edited}
     named = {
         "file": [clean_path(place.path) for place in places],
-        "function": [name for place in places for name in functions_at(place, task_id, sources)],
+        "function": [name for place in places for name in functions_at(place, task_id, code)],
     }
     return {f"{level}_acc@{k}": acc_at(named[level], gold[level], k) for level, k in ACC}
 
 
 @lru_cache(maxsize=4096)
-def _edited_in(sources: Sources, task_id: str, patch: str) -> tuple[str, ...] | None:
-    return edited_functions(patch, lambda path: sources.text(task_id, path))
+def _edited_in(code: BuggyCode, task_id: str, patch: str) -> tuple[str, ...] | None:
+    return edited_functions(patch, lambda path: code.text(task_id, path))
 
 
-def functions_at(place: Location, task_id: str, sources: Sources) -> list[str]:
+def functions_at(place: Location, task_id: str, code: BuggyCode) -> list[str]:
     """What a location names, as `path:function`: the functions that its lines run through, or a class."""
     path = clean_path(place.path)
-    return [f"{path}:{name}" for name in _outermost_names(sources.spans(task_id, path) or (), place)]
+    return [f"{path}:{name}" for name in _outermost_names(code.spans(task_id, path) or (), place)]
 
 
 def locations_of(trajectory: Trajectory) -> tuple[Location, ...]:

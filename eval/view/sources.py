@@ -12,7 +12,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -67,8 +67,8 @@ class Source:
     kind: Kind
     path: Path
     root: Path
-    parent: str | None = None
-    name: str = ""
+    parent: str | None
+    name: str
 
 
 def find_sources(paths: Sequence[Path]) -> list[Source]:
@@ -77,7 +77,7 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
     A folder that is not a source itself is searched, so that the folder of all demos can be given: to a depth of 5,
     without hidden folders, links and sets of tasks. Raises ConfigError if there is nothing to see.
     """
-    found: list[Source] = []
+    found: list[_Found] = []
     for path in paths:
         if not path.is_dir():
             raise ConfigError(f"there is no folder {path}: give the folder of a run, a dataset or an evaluation")
@@ -88,7 +88,17 @@ def find_sources(paths: Sequence[Path]) -> list[Source]:
                 f"{path} holds no run, dataset or evaluation: make one with gumshoe collect, export or eval"
             )
         found += here
-    return _with_slugs(found)
+    return _with_names(found)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A source that has no name yet. `evaluation` is the folder of the one that a run belongs to."""
+
+    kind: Kind
+    path: Path
+    root: Path
+    evaluation: Path | None = None
 
 
 def inside(path: Path, root: Path) -> bool:
@@ -136,7 +146,7 @@ def _split_of(file: Path) -> str:
     return (match["split"] or match["plain"]) if match else file.stem
 
 
-def _search(root: Path) -> Iterator[Source]:
+def _search(root: Path) -> Iterator[_Found]:
     """The sources at and below a folder, in the order of their paths; a source is searched only for its own runs."""
     waiting = [(root, 0)]
     for _ in range(MOST_FOLDERS):
@@ -150,12 +160,12 @@ def _search(root: Path) -> Iterator[Source]:
             waiting += [(child, depth + 1) for child in reversed(_folders(folder))]
 
 
-def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[Source]:
+def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[_Found]:
     """A source, with the runs below it where it is an evaluation."""
-    yield Source("", kind, folder, root)
+    yield _Found(kind, folder, root)
     if kind == "evaluation":
         for run in _runs_below(folder, DEPTH):
-            yield Source("", "run", run, root, parent=str(folder))
+            yield _Found("run", run, root, evaluation=folder)
 
 
 def _kind_of(folder: Path) -> Kind | None:
@@ -197,22 +207,21 @@ def _folders(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(found)]
 
 
-def _with_slugs(found: Iterable[Source]) -> list[Source]:
+def _with_names(found: Iterable[_Found]) -> list[Source]:
     """Each source once, with a slug and a name of its own."""
-    once: dict[Path, Source] = {}
-    for source in found:
-        once.setdefault(source.path, source)
-    names = _short_names([source.path for source in once.values() if source.parent is None])
-    slugs: dict[Path, str] = {}
-    named: list[Source] = []
-    for source in once.values():
-        parent = slugs.get(Path(source.parent)) if source.parent is not None else None
-        name = names[source.path] if source.parent is None else _name_in(source.path, Path(source.parent))
+    once: dict[Path, _Found] = {}
+    for one in found:
+        once.setdefault(one.path, one)
+    names = _short_names([one.path for one in once.values() if one.evaluation is None])
+    sources: dict[Path, Source] = {}
+    for one in once.values():
+        parent = None if one.evaluation is None else sources[one.evaluation].slug
+        name = names[one.path] if one.evaluation is None else _name_in(one.path, one.evaluation)
         wanted = _slug((name if parent is None else f"{parent}.{name}").replace("/", "."))
-        slug = slugs[source.path] = _free(wanted, slugs.values())
-        told_apart = source.parent is not None or slug == wanted
-        named.append(replace(source, slug=slug, parent=parent, name=name if told_apart else slug))
-    return named
+        slug = _free(wanted, {source.slug for source in sources.values()})
+        told_apart = parent is not None or slug == wanted
+        sources[one.path] = Source(slug, one.kind, one.path, one.root, parent, name if told_apart else slug)
+    return list(sources.values())
 
 
 def _free(wanted: str, taken: Collection[str]) -> str:

@@ -18,8 +18,8 @@ from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.results import make_results
+from gumshoe.eval.score.buggy_code import BuggyCode, check_buggy_code
 from gumshoe.eval.score.metrics import own_scores
-from gumshoe.eval.score.sources import Sources, check_sources
 from gumshoe.records import Task, WorkspaceSpec
 from support.eval.made import PATCH, SOURCE, check_part, make_oracle, make_task
 from support.folder_tasks import git
@@ -60,7 +60,7 @@ def places(packs: CollectedPacks) -> list[tuple[str, int, int]]:
 
 
 def scores(packs: CollectedPacks, task: Task) -> dict[str, float | None]:
-    return own_scores(packs.episodes[TASK, 0], make_oracle(TASK, PATCH), Sources([task]))
+    return own_scores(packs.episodes[TASK, 0], make_oracle(TASK, PATCH), BuggyCode([task]))
 
 
 @pytest.mark.parametrize("wrap", [lambda items: {"locations": items}, json.dumps, lambda items: items])
@@ -183,7 +183,7 @@ def test_a_task_with_neither_repository_nor_image_is_refused(
     repositories = Repositories(tmp_path / "repositories")
     assert repositories.find(other) is None
     with pytest.raises(TaskError, match=rf"{TASK}: its files cannot be read: .*; no repository in the folder"):
-        check_sources([other], NO_PULL, repositories)
+        check_buggy_code([other], NO_PULL, repositories)
     with pytest.raises(TaskError, match="the config names no folder of `repositories`"):
         read(tmp_path, imaged, "places", LOCATED)
     with pytest.raises(TaskError, match=r"no repository in .* has the commit"):

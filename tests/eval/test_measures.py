@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gumshoe.errors import ConfigError
 from gumshoe.eval.records import ALL, Measured, Result
 from gumshoe.eval.results import score_trajectory
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.eval.score.measures import (
     Bootstrap,
     calibration_of,
@@ -30,7 +31,6 @@ from gumshoe.eval.score.measures import (
     reliability,
     wilson,
 )
-from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.swebench import HarnessReport, with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
@@ -73,7 +73,7 @@ def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
     task = make_task()
     trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
     trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
-    made = score_trajectory("arm", trajectory, make_oracle(), Sources([task]), sample=2)
+    made = score_trajectory("arm", trajectory, make_oracle(), BuggyCode([task]), sample=2)
     assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
     assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
     assert Result.model_validate_json(made.model_dump_json()) == made
@@ -92,11 +92,11 @@ def test_a_metric_that_fails_is_named() -> None:
         def score(self, trajectory: Trajectory, oracle: Oracle) -> Score:
             raise ZeroDivisionError(trajectory.id)
 
-    episode, oracle, sources = make_trajectory(), make_oracle(), Sources([make_task()])
+    episode, oracle, code = make_trajectory(), make_oracle(), BuggyCode([make_task()])
     with pytest.raises(ConfigError, match="metric 'bare' must return a Score, not float"):
-        score_trajectory("arm", episode, oracle, sources, [Bare()])
+        score_trajectory("arm", episode, oracle, code, [Bare()])
     with pytest.raises(ZeroDivisionError) as caught:
-        score_trajectory("arm", episode, oracle, sources, [Broken()])
+        score_trajectory("arm", episode, oracle, code, [Broken()])
     assert caught.value.__notes__ == [f"in the metric broken, on episode {episode.id} of task {episode.task.id}"]
 
 

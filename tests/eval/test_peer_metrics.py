@@ -13,17 +13,17 @@ from sklearn.metrics import precision_recall_fscore_support
 from gumshoe.collect.packs import lines_overlap
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.eval.score.metrics import ACC, acc_at, edited_functions, functions_at, own_scores
-from gumshoe.eval.score.sources import Sources
 from gumshoe.records import ContextPack, Location, Oracle
 from support.eval.made import SOURCE, make_oracle, make_pack, make_task, make_trajectory
 
-SOURCES = Sources([make_task()])
+CODE = BuggyCode([make_task()])
 TOTAL, SIZE, LAST = "cart.py:Cart.total", "cart.py:Cart.size", "cart.py:last"
 
 
 def scores(pack: ContextPack, oracle: Oracle) -> dict[str, float | None]:
-    return own_scores(make_trajectory(pack=pack), oracle, SOURCES)
+    return own_scores(make_trajectory(pack=pack), oracle, CODE)
 
 
 def change(*edits: tuple[str, str], source: str = SOURCE) -> str:
@@ -120,7 +120,7 @@ def test_ranks_of_locations_by_hand() -> None:
 def test_a_location_of_a_class_is_that_class_and_one_across_functions_is_each_of_them(
     lines: tuple[int, int], names: list[str]
 ) -> None:
-    assert functions_at(Location(path="./cart.py", start=lines[0], end=lines[1]), "t", SOURCES) == names
+    assert functions_at(Location(path="./cart.py", start=lines[0], end=lines[1]), "t", CODE) == names
 
 
 def test_a_fix_outside_of_functions_is_no_row_of_acc_but_one_of_lines() -> None:

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.packs import lines_overlap
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.eval.score.metrics import conduct_of, first_right_rank, own_scores
-from gumshoe.eval.score.sources import Sources
 from gumshoe.records import Check, ContextPack, Finding, Location, Oracle, Trajectory, WorkspaceSpec
 from gumshoe.tools.code.functions import spans
 from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
 
-SOURCES = Sources([make_task()])
+CODE = BuggyCode([make_task()])
 LOCATIONS = st.lists(
     st.builds(
         lambda path, start, length: Location(path=path, start=start, end=start + length),
@@ -29,7 +29,7 @@ LOCATIONS = st.lists(
 
 
 def scores(trajectory: Trajectory, oracle: Oracle | None = None) -> dict[str, float | None]:
-    return own_scores(trajectory, oracle or make_oracle(), SOURCES)
+    return own_scores(trajectory, oracle or make_oracle(), CODE)
 
 
 # --- localization -------------------------------------------------------------------------------------------------
@@ -109,12 +109,12 @@ def test_sources_are_read_from_overlay_and_folder_and_nowhere_else(tmp_path: Pat
     (tmp_path / "secret.py").write_text("no = 1\n")
     overlay: dict[str, str | None] = {"b.py": "b = 1\n", "gone.py": None}
     spec = WorkspaceSpec(path=str(repository), overlay=overlay)
-    sources = Sources([make_task().model_copy(update={"workspace": spec})])
-    assert (sources.text("t", "a.py"), sources.text("t", "b.py")) == ("a = 1\n", "b = 1\n")
+    code = BuggyCode([make_task().model_copy(update={"workspace": spec})])
+    assert (code.text("t", "a.py"), code.text("t", "b.py")) == ("a = 1\n", "b = 1\n")
     for path in ("gone.py", "../secret.py", str(tmp_path / "secret.py"), "missing.py", "a\0b"):
-        assert sources.text("t", path) is None
-    assert sources.text("another", "a.py") is None
-    assert Sources([make_task()]).text("t", "not_there.py") is None
+        assert code.text("t", path) is None
+    assert code.text("another", "a.py") is None
+    assert BuggyCode([make_task()]).text("t", "not_there.py") is None
 
 
 # --- the rest -----------------------------------------------------------------------------------------------------

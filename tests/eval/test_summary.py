@@ -18,9 +18,9 @@ from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConf
 from gumshoe.eval.evaluate import read_losses
 from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.results import make_results, score_trajectory, summarize, timing
+from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.eval.score.measures import Bootstrap, measures
 from gumshoe.eval.score.metrics import adherence
-from gumshoe.eval.score.sources import Sources
 from gumshoe.eval.score.tables import print_table
 from gumshoe.records import ContextPack, Decision, PolicyInfo
 from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
@@ -136,13 +136,13 @@ def two_arms() -> Summary:
     tasks = [make_task("t1"), make_task("t2", split="heldout_projects")]
     pack = make_pack(("cart.py", 8, 8), ("other.py", 1, 2), findings=[(0, "x = 3"), (1, "unseen")])
     steps = [make_step(0, "x = 3", confidence=0.5), make_step(1, "broken", parse_error="x"), make_step(2, "", calls=0)]
-    sources = Sources(tasks)
+    code = BuggyCode(tasks)
     results = {
         "a": [make_trajectory([make_step(0, "x")], task=task, name=f"a{task.id}") for task in tasks],
         "b": [make_trajectory(steps, pack, task=task, name=f"b{task.id}", tokens=1200) for task in tasks],
     }
     scored = {
-        name: [score_trajectory(name, one, make_oracle(one.task.id), sources) for one in of_arm]
+        name: [score_trajectory(name, one, make_oracle(one.task.id), code) for one in of_arm]
         for name, of_arm in results.items()
     }
     return Summary(
