@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from gumshoe import __version__
 from gumshoe.cli import COMMANDS
+from gumshoe.standard_streams import StatusLine, screened_streams
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -129,3 +131,22 @@ def test_the_shell_completes_commands_and_options(run_here: Run):
     assert done.stdout.splitlines() == ["collect", "--unresolved", "grpo"], done.stderr
     for shell in ("zsh", "tcsh"):
         assert "gumshoe" in run_here("completion", shell).stdout
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal, "\rlong\rx   \n"), (io.StringIO, "long\nx\n")])
+def test_a_terminal_shows_how_something_gets_on_in_one_line(
+    stream: type[io.StringIO], shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = stream()
+    monkeypatch.setattr("sys.stderr", screen)
+    with screened_streams():
+        line = StatusLine(sys.stderr)
+        line.show("long")
+        line.show("x")
+        line.keep()
+    assert screen.getvalue() == shown

@@ -31,6 +31,7 @@ from transformers.integrations import integration_utils
 from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config, load_config
 from gumshoe.errors import ConfigError
+from gumshoe.standard_streams import StatusLine
 from gumshoe.storage import append_line, new_folder, read_jsonl, write_atomic, write_jsonl
 from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
 from gumshoe.train.model import in_bf16, local_model, merge_adapters, on_accelerator
@@ -209,6 +210,7 @@ class LossLog(TrainerCallback):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._status = StatusLine(sys.stderr)
         self._began, self._first = 0.0, 0
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
@@ -229,8 +231,9 @@ class LossLog(TrainerCallback):
             left = (time.monotonic() - self._began) / done * (state.max_steps - state.global_step)
             measures += [f"{left / 60:.0f} min left" if left >= 90 else f"{left:.0f} s left"]
             text = f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}"
-            start, end = ("\r\x1b[K", "" if left else "\n") if sys.stderr.isatty() else ("", "\n")
-            print(start + text, end=end, file=sys.stderr, flush=True)
+            self._status.show(text)
+            if not left:
+                self._status.keep()
 
 
 class Picture(NamedTuple):

@@ -11,11 +11,12 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from gumshoe.config import load_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.plugins import search_beside
+from gumshoe.standard_streams import StatusLine
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -118,57 +119,43 @@ class ArmProgress:
         stream: where it is shown.
     """
 
-    def __init__(self, title: str, stream: IO[str]) -> None:
+    def __init__(self, title: str, stream: TextIO) -> None:
         self._title = title
-        self._stream = stream
-        self._planned = self._done = self._width = 0
+        self._status = StatusLine(stream)
+        self._planned = self._done = 0
         self._began = self._last = time.monotonic()
 
     def begun(self, planned: int, before: int) -> None:
         """Takes in how many episodes are planned, and how many of them were finished before."""
         self._planned, self._done = planned, before
         self._began = self._last = time.monotonic()
-        left = "all finished before" if planned == before else f"{planned - before} episodes"
-        self._say(f"{self._title}: {left}")
+        self._say("all finished before" if planned == before else f"{planned - before} episodes")
 
     def serving(self, server: ModelServer) -> None:
         """The arm's model is served."""
         took = time.monotonic() - self._began
-        self._say(f"{self._title}: {server.folder} served by {server.backend} after {took:.0f} s, log {server.log}")
+        self._say(f"{server.folder} served by {server.backend} after {took:.0f} s, log {server.log}")
 
     def done(self, trajectory: Trajectory) -> None:
         """Another episode is finished."""
         self._done += 1
         if self._done == self._planned:
-            self._clear()
-            self._say(f"{self._title}: {self._line()}")
+            self._say(self._counts())
 
     def tick(self) -> None:
         """Redraws the line on a terminal; elsewhere, prints one when it is due."""
-        if self._stream.isatty():
-            self._overwrite(f"{self._title}: {self._line()}")
-        elif self._done < self._planned and time.monotonic() - self._last >= PLAIN_EVERY_S:
+        is_due = self._done < self._planned and time.monotonic() - self._last >= PLAIN_EVERY_S
+        if self._status.is_terminal or is_due:
             self._last = time.monotonic()
-            self._say(f"{self._title}: {self._line()}")
+            self._status.show(f"{self._title}: {self._counts()}")
 
-    def _line(self) -> str:
-        elapsed = time.monotonic() - self._began
-        return f"{self._done}/{self._planned} episodes, {elapsed:.0f} s"
-
-    def _clear(self) -> None:
-        if self._stream.isatty():
-            self._overwrite("")
-            self._overwrite("")
-
-    def _overwrite(self, line: str) -> None:
-        """Shows `line` in the place of the one before."""
-        self._stream.write(f"\r{line.ljust(self._width)}")
-        self._stream.flush()
-        self._width = len(line)
+    def _counts(self) -> str:
+        return f"{self._done}/{self._planned} episodes, {time.monotonic() - self._began:.0f} s"
 
     def _say(self, line: str) -> None:
-        self._stream.write(f"{line}\n")
-        self._stream.flush()
+        self._status.clear()
+        self._status.show(f"{self._title}: {line}")
+        self._status.keep()
 
 
 COMPARE_EXAMPLES = """\

@@ -11,7 +11,7 @@ from typing import Any, TextIO, cast
 
 from gumshoe.text import visible
 
-__all__ = ["print_json", "print_text", "screened_streams"]
+__all__ = ["StatusLine", "print_json", "print_text", "screened_streams"]
 
 
 @contextmanager
@@ -51,6 +51,40 @@ class _Screened:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class StatusLine:
+    """How something is getting on: on a terminal, one line that is written over; elsewhere, a line for each text.
+
+    Args:
+        stream: where it is shown.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._width = 0
+        self.is_terminal = stream.isatty()
+
+    def show(self, text: str) -> None:
+        """Shows a text. Blanks cover the rest of a longer one, as `screened_streams` lets no escape sequence pass."""
+        if not self.is_terminal:
+            print(text, file=self._stream, flush=True)
+            return
+        self._stream.write(f"\r{text.ljust(self._width)}")
+        self._stream.flush()
+        self._width = len(text)
+
+    def clear(self) -> None:
+        """Makes the line of a terminal empty, with the cursor at its beginning."""
+        if self.is_terminal:
+            self.show("")
+            self.show("")
+
+    def keep(self) -> None:
+        """Leaves the line of a terminal as it is; what follows goes below it."""
+        if self.is_terminal:
+            print(file=self._stream, flush=True)
+            self._width = 0
 
 
 def print_json(value: object) -> None:
