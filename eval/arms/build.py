@@ -13,13 +13,12 @@ from gumshoe.collect.episode.spec import make_agent
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import Arm, PackSource, Solver
 from gumshoe.eval.arms.command_solver import CommandSolver
-from gumshoe.eval.arms.episodes import PolicyProvider
+from gumshoe.eval.arms.episodes import Episodes, PolicySource
 from gumshoe.eval.arms.one_shot import AGENT as ONE_SHOT
 from gumshoe.eval.arms.packs import EarlierEpisodes, NoPacks, OraclePacks, PacksWithoutProbes, SeekerPacks, StaticPacks
 from gumshoe.eval.arms.policy_solver import OneShotSolver, OwnPatches, PolicySolver
 from gumshoe.eval.arms.scripted_solver import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
-from gumshoe.records import PolicyInfo
 
 __all__ = ["make_arms"]
 
@@ -107,9 +106,8 @@ def _packs(config: EvalConfig, arm: ArmConfig) -> PackSource:
     assert asked is not None
     folder = Path(config.out) / "arms" / arm.name
     agent = arm.agent or config.agent
-    provider = PolicyProvider(f"arm {arm.name}", asked, config.serve, config.sampling, folder)
-    kind, model = ("openai", asked) if isinstance(asked, str) else (asked.kind, getattr(asked, "model", ""))
-    return SeekerPacks(folder, provider, agent, PolicyInfo(kind=kind, model=model, agent=agent.kind))
+    policies = PolicySource(f"arm {arm.name}", asked, config.serve, config.sampling, folder)
+    return SeekerPacks(Episodes(folder, policies, agent, config.limits))
 
 
 def _makes_patches(config: EvalConfig, arm: ArmConfig) -> bool:
@@ -137,10 +135,6 @@ class _Solvers:
 
     def _policy_solver(self, given: SolverConfig, arm: str, title: str, reference: Reference | None) -> PolicySolver:
         """A policy, as the agent of the config, or as that of the reference."""
-        asked = given.policy or given.model
-        assert asked is not None
-        who = asked if isinstance(asked, str) else str(getattr(asked, "model", "")) or asked.kind
-        name = f"{who}, {given.mode.replace('_', ' ')}"
         kind, agent, limits = PolicySolver, given.agent, given.limits
         if reference is not None and reference.whole_budget:
             limits = _sum(limits, self._config.limits)
@@ -148,7 +142,9 @@ class _Solvers:
             agent = AgentConfig(kind=reference.agent, context_tokens=given.agent.context_tokens)
         elif given.mode == "one_shot":
             kind, agent, limits = OneShotSolver, ONE_SHOT, limits.model_copy(update={"steps": None})
-        return kind(title, name, self._folder / arm, self._provider, agent, limits, given.pack)
+        who = self._policies.info(agent)
+        name = f"{who.model or who.kind}, {given.mode.replace('_', ' ')}"
+        return kind(title, name, Episodes(self._folder / arm, self._policies, agent, limits), given.pack)
 
     @cached_property
     def _script(self) -> ScriptedSolver:
@@ -157,12 +153,12 @@ class _Solvers:
         return ScriptedSolver(config.solver, Path(config.out) / "solver.jsonl", config.sandbox, config.seed)
 
     @cached_property
-    def _provider(self) -> PolicyProvider:
+    def _policies(self) -> PolicySource:
         config = self._config
         assert config.solver is not None
         asked = config.solver.policy or config.solver.model
         assert asked is not None
-        return PolicyProvider("the solver", asked, config.serve, config.sampling, self._folder)
+        return PolicySource("the solver", asked, config.serve, config.sampling, self._folder)
 
 
 def _sum(first: LimitsConfig, second: LimitsConfig) -> LimitsConfig:

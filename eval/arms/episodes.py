@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gumshoe.collect.config import AgentConfig, AnthropicConfig, CollectConfig, LimitsConfig, OpenAIConfig, PolicyConfig
-from gumshoe.collect.data.store import RunFolder, read_trajectories
+from gumshoe.collect.data.store import TRAJECTORIES, RunFolder, read_trajectories
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.policies.llm import find_key, with_llm
 from gumshoe.collect.policies.registry import check_policy
@@ -23,12 +23,13 @@ from gumshoe.eval.config import SamplingConfig, ServeConfig
 from gumshoe.eval.serve import ModelServer
 from gumshoe.eval.serve.backends import check_model_folder
 from gumshoe.protocols import Policy
-from gumshoe.records import Trajectory
+from gumshoe.records import PolicyInfo, Trajectory
+from gumshoe.storage import count_lines
 
-__all__ = ["PolicyProvider", "endpoints_of_policy", "fingerprint", "run_episodes"]
+__all__ = ["Episodes", "PolicySource", "endpoints_of_policy", "fingerprint"]
 
 
-class PolicyProvider:
+class PolicySource:
     """Makes a policy's config from what an arm or the solver names, and serves the model if it is a folder.
 
     Args:
@@ -43,6 +44,7 @@ class PolicyProvider:
         self, owner: str, asked: PolicyConfig | str, serve: ServeConfig, sampling: SamplingConfig, folder: Path
     ) -> None:
         self._owner = owner
+        self._asked = asked
         self._configured = None if isinstance(asked, str) else asked
         self._model = Path(asked).expanduser().resolve() if isinstance(asked, str) else None
         self._serve = serve
@@ -55,6 +57,12 @@ class PolicyProvider:
         """The policy with the model that llm.yaml names filled in. Raises ConfigError."""
         assert self._configured is not None
         return with_llm(self._configured)
+
+    def info(self, agent: AgentConfig) -> PolicyInfo:
+        """Who decides, for the report."""
+        asked = self._asked
+        kind, model = ("openai", asked) if isinstance(asked, str) else (asked.kind, getattr(asked, "model", ""))
+        return PolicyInfo(kind=kind, model=model, agent=agent.kind)
 
     def check(self, checks: Checks, *, needed: bool) -> None:
         """Checks the model folder, or the policy; its servers only if it is `needed` for an episode."""
@@ -144,64 +152,78 @@ def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
         yield Endpoint(owner, f"{base.rstrip('/')}/models", {"Authorization": f"Bearer {find_key(policy)}"})
 
 
-def run_episodes(
-    folder: Path,
-    agent: AgentConfig,
-    provider: PolicyProvider,
-    limits: LimitsConfig,
-    run: EvalRun,
-    hooks: Hooks,
-    *,
-    prepare: Callable[[EpisodeSpec], EpisodeSpec | None] = lambda episode: episode,
-    wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
-) -> tuple[RunResult, dict[TaskSample, Trajectory]]:
-    """Runs an episode for each task and sample of an evaluation into a run folder, unless the folder holds it already.
+class Episodes:
+    """The episodes of an arm or a solver, in a run folder.
 
     Args:
         folder: the run folder.
+        policies: who decides.
         agent: what the policy may do.
-        provider: who decides.
         limits: how much an episode may use.
-        run: the evaluation.
-        hooks: told how it is getting on.
-        prepare: changes an episode before it is run; None leaves it out.
-        wrap: puts something around the policy of an episode.
-
-    Returns:
-        How the run ended, and the finished episodes, in the order in which they were planned.
-
-    Raises:
-        GumshoeError: as `Runner.run`; ServeError if a model cannot be served, or its server has died for good.
     """
-    config = _collect_config(run, folder, agent, provider, limits)
-    with RunFolder(folder, config) as opened:
-        planned = plan_episodes(config, opened.identity)
-        episodes = [ready for one in planned if (ready := prepare(one)) is not None]
-        opened.plan(len(episodes))
-        before = sum(episode.id in opened.finished for episode in episodes)
-        hooks.begun(len(episodes), before)
-        with provider.ready(hooks.serving, idle=run.control.finishing or before == len(episodes)) as policy:
-            playable = config.model_copy(update={"policy": policy})
-            runner = Runner(playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory)
-            result = runner.run(episodes, hooks.tick)
-    finished = {trajectory.id: trajectory for trajectory in read_trajectories(folder)}
-    return result, {(one.task.id, one.sample): finished[one.id] for one in episodes if one.id in finished}
 
+    def __init__(self, folder: Path, policies: PolicySource, agent: AgentConfig, limits: LimitsConfig) -> None:
+        self.folder = folder
+        self.policies = policies
+        self.agent = agent
+        self._limits = limits
 
-def _collect_config(
-    run: EvalRun, folder: Path, agent: AgentConfig, provider: PolicyProvider, limits: LimitsConfig
-) -> CollectConfig:
-    """The config of a run folder of this evaluation: exactly its tasks, and its sandboxes, workers and seed."""
-    config = run.config
-    ids = tuple(task.id for task, _ in run.tasks)
-    return CollectConfig(
-        out=str(folder),
-        tasks=config.tasks.model_copy(update={"ids": ids, "limit": None, "shuffle": False, "tags": {}}),
-        agent=agent,
-        policy=provider.planned,
-        sandbox=config.sandbox,
-        limits=limits,
-        workers=config.workers,
-        seed=config.seed,
-        attempts=config.attempts,
-    )
+    def check(self, attempts: int, checks: Checks) -> int:
+        """Checks who is asked; returns how many of the attempts the folder lacks."""
+        left = max(0, attempts - count_lines(self.folder / TRAJECTORIES))
+        self.policies.check(checks, needed=left > 0)
+        return left
+
+    def play(
+        self,
+        run: EvalRun,
+        hooks: Hooks,
+        *,
+        prepare: Callable[[EpisodeSpec], EpisodeSpec | None] = lambda episode: episode,
+        wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
+    ) -> tuple[RunResult, dict[TaskSample, Trajectory]]:
+        """Plays an episode for each task and sample of an evaluation, unless the folder holds it already.
+
+        Args:
+            run: the evaluation.
+            hooks: told how it is getting on.
+            prepare: changes an episode before it is played; None leaves it out.
+            wrap: puts something around the policy of an episode.
+
+        Returns:
+            How the run ended, and the finished episodes, in the order in which they were planned.
+
+        Raises:
+            GumshoeError: as `Runner.run`; ServeError if a model cannot be served, or its server has died for good.
+        """
+        config = self._config(run)
+        with RunFolder(self.folder, config) as opened:
+            planned = plan_episodes(config, opened.identity)
+            specs = [ready for one in planned if (ready := prepare(one)) is not None]
+            opened.plan(len(specs))
+            before = sum(spec.id in opened.finished for spec in specs)
+            hooks.begun(len(specs), before)
+            with self.policies.ready(hooks.serving, idle=run.control.finishing or before == len(specs)) as policy:
+                playable = config.model_copy(update={"policy": policy})
+                runner = Runner(
+                    playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory
+                )
+                result = runner.run(specs, hooks.tick)
+        finished = {trajectory.id: trajectory for trajectory in read_trajectories(self.folder)}
+        return result, {(one.task.id, one.sample): finished[one.id] for one in specs if one.id in finished}
+
+    def _config(self, run: EvalRun) -> CollectConfig:
+        """The config of the run folder: exactly the evaluation's tasks, and its sandboxes, workers and seed."""
+        config = run.config
+        ids = tuple(task.id for task, _ in run.tasks)
+        return CollectConfig(
+            out=str(self.folder),
+            tasks=config.tasks.model_copy(update={"ids": ids, "limit": None, "shuffle": False, "tags": {}}),
+            agent=self.agent,
+            policy=self.policies.planned,
+            sandbox=config.sandbox,
+            limits=self._limits,
+            workers=config.workers,
+            seed=config.seed,
+            attempts=config.attempts,
+        )

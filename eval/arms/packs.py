@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
-from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.data.store import TRAJECTORIES, read_trajectories
+from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.episode.spec import make_agent
 from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.diff import gold_lines
@@ -22,9 +21,8 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
 from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
-from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
+from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
-from gumshoe.storage import count_lines
 
 __all__ = [
     "EarlierEpisodes",
@@ -42,47 +40,36 @@ MOST_STATIC = 5
 
 
 class SeekerPacks:
-    """Runs a policy on every task; its reports are the packs.
+    """Plays episodes on every task; their reports are the packs.
 
     Args:
-        folder: the run folder.
-        provider: the policy, or the model that is served meanwhile.
-        agent: what it may do.
-        policy: who decides, for the report.
+        episodes: the arm's.
     """
 
-    def __init__(self, folder: Path, provider: PolicyProvider, agent: AgentConfig, policy: PolicyInfo) -> None:
-        self._folder = folder
-        self._provider = provider
-        self._agent = agent
-        self.policy = policy
+    def __init__(self, episodes: Episodes) -> None:
+        self._episodes = episodes
+        self.policy = episodes.policies.info(episodes.agent)
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """Checks who is asked; the episodes that the run folder lacks are left."""
-        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
-        self._provider.check(checks, needed=left > 0)
-        return left
+        return self._episodes.check(attempts, checks)
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
-        """Runs what the folder does not hold yet; a model is served only if something is left to run.
+        """Plays what the folder does not hold yet; a model is served only if something is left to play.
 
-        Raises GumshoeError as `run_episodes`.
+        Raises GumshoeError as `Episodes.play`.
         """
-        with closing(self._provider):
-            result, found = run_episodes(self._folder, self._agent, self._provider, run.config.limits, run, hooks)
+        with closing(self._episodes.policies):
+            result, found = self._episodes.play(run, hooks)
+        # In the regime `issue`, some episodes have tools that those of the regime `debug` do not have.
+        regime = "issue" if any(task.regime == "issue" for task, _ in run.tasks) else "debug"
         return CollectedPacks(
             packs={key: one.context_pack or ContextPack() for key, one in found.items()},
             episodes=found,
-            tools=_tools(self._agent, run),
+            tools=make_agent(self._episodes.agent).tools_in(regime),
             failed=result.gave_up,
             stopped=result.stopped,
         )
-
-
-def _tools(agent: AgentConfig, run: EvalRun) -> tuple[str, ...]:
-    """The tools that some of its episodes had."""
-    hidden = any(task.regime == "issue" for task, _ in run.tasks)
-    return make_agent(agent).tools_in("issue" if hidden else "debug")
 
 
 class WithoutEpisodes:

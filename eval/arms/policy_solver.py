@@ -9,19 +9,16 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from gumshoe.collect.config import AgentConfig, LimitsConfig
-from gumshoe.collect.data.store import TRAJECTORIES
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
-from gumshoe.eval.arms.episodes import PolicyProvider, run_episodes
+from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.eval.arms.one_shot import OneShotPolicy, confirmed_changes, limit_turns, view_calls
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
-from gumshoe.storage import count_lines
 
 __all__ = ["OneShotSolver", "OwnPatches", "PolicySolver"]
 
@@ -32,29 +29,14 @@ class PolicySolver:
     Args:
         title: the arm's title.
         name: who the policy is, for the report.
-        folder: the run folder of its episodes.
-        provider: the policy, shared by all arms, so that a model is served once.
-        agent: what it may do.
-        limits: how much it may use on a task.
+        episodes: its episodes on the arm's packs; all arms have the same policy, so that a model is served once.
         pack: path of the template for packs; None: the bundled one.
     """
 
-    def __init__(
-        self,
-        title: str,
-        name: str,
-        folder: Path,
-        provider: PolicyProvider,
-        agent: AgentConfig,
-        limits: LimitsConfig,
-        pack: str | None = None,
-    ) -> None:
+    def __init__(self, title: str, name: str, episodes: Episodes, pack: str | None = None) -> None:
         self.title = f"solver, {title}"
         self.name = name
-        self._folder = folder
-        self._provider = provider
-        self._agent = agent
-        self._limits = limits
+        self._episodes = episodes
         self._pack = pack
 
     @cached_property
@@ -64,15 +46,14 @@ class PolicySolver:
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """Checks who is asked and the template; the episodes that the run folder lacks are left."""
-        left = max(0, attempts - count_lines(self._folder / TRAJECTORIES))
-        self._provider.check(checks, needed=left > 0)
+        left = self._episodes.check(attempts, checks)
         with checks.collect():
             _ = self._template
         return left
 
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
-        """Runs an episode for each attempt and grades its patch. Raises GumshoeError as `run_episodes`."""
-        if run.control.finishing and not self._folder.is_dir():
+        """Runs an episode for each attempt and grades its patch. Raises GumshoeError as `Episodes.play`."""
+        if run.control.finishing and not self._episodes.folder.is_dir():
             return {}
         wanted = {(one.task.id, one.sample): one for one in attempts}
 
@@ -83,14 +64,12 @@ class PolicySolver:
         def wrap(policy: Policy, episode: EpisodeSpec) -> Policy:
             return self._wrap(policy, wanted[episode.task.id, episode.sample].pack)
 
-        _, found = run_episodes(
-            self._folder, self._agent, self._provider, self._limits, run, hooks, prepare=prepare, wrap=wrap
-        )
+        _, found = self._episodes.play(run, hooks, prepare=prepare, wrap=wrap)
         return grade_episodes({wanted[key].key: one for key, one in found.items()}, run)
 
     def close(self) -> None:
         """Stops the server, if there is one."""
-        self._provider.close()
+        self._episodes.policies.close()
 
     def _prepare(self, episode: EpisodeSpec, pack: ContextPack | None) -> EpisodeSpec:
         """The episode with the pack written below its problem statement."""
