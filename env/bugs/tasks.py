@@ -19,11 +19,11 @@ from gumshoe.env.diff import make_patch, reverse_patch
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from gumshoe.storage import write_jsonl
 
-__all__ = ["difficulty", "problem_statement", "task_of", "write_rows"]
+__all__ = ["nearness", "problem_statement", "task_of", "write_rows"]
 
 MESSAGE_LINES, MESSAGE_CHARS = 6, 400
 ROWS = "rows.jsonl"
-DIFFICULTIES = ("same_function", "other_function", "other_file")
+NEARNESS = ("same_function", "other_function", "other_file")
 
 
 def task_of(
@@ -57,7 +57,7 @@ def task_of(
             "project": project.name,
             "operator": bug.operator,
             "split": split,
-            "difficulty": difficulty([bug.position], failures),
+            "difficulty": nearness([bug.position], failures),
         },
     )
     oracle = Oracle(
@@ -106,14 +106,14 @@ def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
     write_jsonl(folder / ROWS, (_smith_row(task, oracle) for task, oracle in tasks))
 
 
-def difficulty(places: Sequence[CodePosition], failures: Mapping[str, FailedTest]) -> str:
+def nearness(places: Sequence[CodePosition], failures: Mapping[str, FailedTest]) -> str:
     """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
     `other_file`: elsewhere, such as in the assertion of a test; or the fix only adds files.
     """
     distances = (_distance(place, failure) for place in places for failure in failures.values())
-    return min(distances, key=DIFFICULTIES.index, default=DIFFICULTIES[-1])
+    return min(distances, key=NEARNESS.index, default=NEARNESS[-1])
 
 
 def _distance(place: CodePosition, failure: FailedTest) -> str:

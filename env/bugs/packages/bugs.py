@@ -48,45 +48,51 @@ def harvest_bugs(package: PackageHarvest, built: Built, baseline: Baseline) -> C
         TaskError: no bug is found, or the tests do not run with unittest.
         UnfitTests: some tests turn out not to be good for a verdict.
     """
-    name, config, folder = package.name, package.config, package.folder
-    seconds = command_limit(baseline.seconds)
-    suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
-    if config.runner == "unittest":
-        suite = unittest_suite(package, built.project, suite, baseline)
-    project = Project(name, built.project, f"projects/{name}", suite)
-    copy_into_taskset(project, folder)
-    shipped = replace(project, path=folder / project.stored)
-    wanted = _synth_config(shipped, baseline, config)
-    content = digest_of(shipped.path)
-    # Without the limit on the time, which `made_in_time` compares.
+    project = _shipped_project(package, built, baseline)
+    wanted = _synth_config(project, baseline, package.config)
+    suite, content = project.suite, digest_of(project.path)
+    # Without the limit on the time, which `is_whole` compares.
     options = wanted.model_dump(exclude={"out", "project_s"})
-    key = stage_key(name, content, suite.environment, suite.arguments, options, sorted(OPERATORS))
+    key = stage_key(project.name, content, suite.environment, suite.arguments, options, sorted(OPERATORS))
     judging = stage_key(content, suite.environment, suite.arguments, wanted.timeout_s, wanted.sandbox.model_dump())
     if suite.command:
         key, judging = (stage_key(one, suite.command, suite.names) for one in (key, judging))
+    journal = stage_folder("verdicts") / f"{judging}.jsonl"
     cache = FolderCache(stage_folder("bugs"), MadeBugs)
 
-    def make(place: Path) -> MadeBugs:
-        began = time.monotonic()
-        journal = VerdictJournal(stage_folder("verdicts") / f"{judging}.jsonl")
-
-        def progress(project: str, judged: int, kept: int) -> None:
-            package.say(f"{kept} bugs in {judged} candidates")
-
-        result = make_bugs(wanted, progress, [shipped], journal)
-        _require_some(result, name)
-        write_taskset(place, result.tasks)
-        is_cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
-        return MadeBugs(dict(result.counts[name]), config.bugs_s if is_cut else None)
-
-    def made_in_time(made: MadeBugs) -> bool:
+    def is_whole(made: MadeBugs) -> bool:
         """Whether the set is there, and more time would not give more."""
         limit = made.ended_by_bugs_s
-        return (cache.folder / key / TASKS).is_file() and (limit is None or limit >= config.bugs_s)
+        return (cache.folder / key / TASKS).is_file() and (limit is None or limit >= package.config.bugs_s)
 
-    made = cache.find(key, make, made_in_time)
-    write_taskset(folder, stored_taskset(cache.folder / key))
+    made = cache.find(key, lambda folder: _make(package, project, wanted, journal, folder), is_whole)
+    write_taskset(package.folder, stored_taskset(cache.folder / key))
     return Counter(made.counts)
+
+
+def _shipped_project(package: PackageHarvest, built: Built, baseline: Baseline) -> Project:
+    """The project as the set ships it, copied there, with how its tests are run."""
+    seconds = command_limit(baseline.seconds)
+    suite = Suite(built.lock.name, baseline.arguments, seconds, limit="bug_run_s", repeatable=True)
+    if package.config.runner == "unittest":
+        suite = unittest_suite(package, built.project, suite, baseline)
+    project = Project(package.name, built.project, f"projects/{package.name}", suite)
+    copy_into_taskset(project, package.folder)
+    return replace(project, path=package.folder / project.stored)
+
+
+def _make(package: PackageHarvest, project: Project, wanted: SynthConfig, journal: Path, folder: Path) -> MadeBugs:
+    """Makes the bugs and writes them to a folder as a task set; `journal` is the file of verdicts."""
+
+    def progress(_: str, judged: int, kept: int) -> None:
+        package.say(f"{kept} bugs in {judged} candidates")
+
+    config, began = package.config, time.monotonic()
+    result = make_bugs(wanted, progress, [project], VerdictJournal(journal))
+    _require_some(result, project.name)
+    write_taskset(folder, result.tasks)
+    is_cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
+    return MadeBugs(dict(result.counts[project.name]), config.bugs_s if is_cut else None)
 
 
 def _synth_config(project: Project, baseline: Baseline, config: HarvestConfig) -> SynthConfig:

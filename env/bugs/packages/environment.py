@@ -138,10 +138,11 @@ def install_lock(lock: Lock, config: BuildConfig) -> None:
     if this_machine() != lock.machine:
         raise TaskError(f"environment {lock.name} is for {lock.machine}, this machine is {this_machine()}")
     with new_environment(python, config) as environment:
-        for step in (environment.create, lambda: environment.install(("--no-deps", *lock.packages))):
-            result = step()
-            if not result.ok:
-                raise TaskError(f"environment {lock.name} cannot be rebuilt: {result.why}")
+        result = environment.create()
+        if result.ok:
+            result = environment.install(("--no-deps", *lock.packages))
+        if not result.ok:
+            raise TaskError(f"environment {lock.name} cannot be rebuilt: {result.why}")
         for name, text in lock.files.items():
             target = environment.site / name
             target.parent.mkdir(parents=True, exist_ok=True)

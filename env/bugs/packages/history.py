@@ -24,7 +24,7 @@ from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, ope
 from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
 from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
 from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
-from gumshoe.env.bugs.tasks import difficulty, problem_statement
+from gumshoe.env.bugs.tasks import nearness, problem_statement
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
@@ -263,7 +263,7 @@ def _write_task(package: PackageHarvest, history: History, fix: Fix, judged: Jud
             "split": "train",
             "commit": fix.commit[:12],
             "date": fix.date,
-            "difficulty": difficulty(files.places, judged.failures),
+            "difficulty": nearness(files.places, judged.failures),
             **files.tags,
         },
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gumshoe.env.bugs.candidates import candidates, project_candidates
 from gumshoe.env.bugs.judging import FailedTest
 from gumshoe.env.bugs.splits import assign_splits, families, heldout_names, heldout_packages
-from gumshoe.env.bugs.tasks import difficulty, problem_statement
+from gumshoe.env.bugs.tasks import nearness, problem_statement
 
 FUNCTIONS = st.dictionaries(st.text("abc123", min_size=1), st.sampled_from(["f", "g", "h", "k"]), max_size=30)
 SHARES = st.floats(0, 0.99)
@@ -93,11 +93,11 @@ def failed_test(*frames: tuple[str, int, str], message: str = "AssertionError: a
 def test_difficulty_is_the_distance_of_the_nearest_failed_test() -> None:
     cause = [("a.py", "A.f")]
     here, near, far = ("a.py", 3, "f"), ("a.py", 9, "g"), ("tests/test_a.py", 5, "test_f")
-    assert difficulty(cause, {"t": failed_test(far, here)}) == "same_function"
-    assert difficulty(cause, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
-    assert difficulty(cause, {"t": failed_test(here, far)}) == "other_file"
-    assert difficulty(cause, {"t": failed_test()}) == "other_file"
-    assert difficulty((), {"t": failed_test(here)}) == "other_file"
+    assert nearness(cause, {"t": failed_test(far, here)}) == "same_function"
+    assert nearness(cause, {"t": failed_test(here, near), "u": failed_test(far)}) == "other_function"
+    assert nearness(cause, {"t": failed_test(here, far)}) == "other_file"
+    assert nearness(cause, {"t": failed_test()}) == "other_file"
+    assert nearness((), {"t": failed_test(here)}) == "other_file"
 
 
 def test_the_statement_tells_the_failure_and_stays_short() -> None:
