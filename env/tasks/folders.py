@@ -49,14 +49,14 @@ def load_local(
     if not Path(path).is_dir():
         raise TaskError(f"no folder {path}: give the folder of a repository")
     folder = Path(path).resolve()
-    variables, command = _parted(_words(entrypoint, "entrypoint"))
+    variables, command = _split_variables(_words(entrypoint, "entrypoint"))
     failing = shlex.join([*(["env", *variables] if variables else []), *command])
     debugged = None
     if debug_entrypoint is not None:
-        more, debugged = _parted(_words(debug_entrypoint, "debug_entrypoint"))
-        variables = _together(variables, more)
+        more, debugged = _split_variables(_words(debug_entrypoint, "debug_entrypoint"))
+        variables = _merge_variables(variables, more)
     commands = (command, debugged or (), *(_words(words, "setup") for words in setup))
-    without = _installed(folder, " ".join(chain.from_iterable(commands)))
+    without = _installed_folders(folder, " ".join(chain.from_iterable(commands)))
     workspace = WorkspaceSpec(
         path=str(folder), content=digest_of(folder, without=without), overlay=dict.fromkeys(without)
     )
@@ -75,7 +75,7 @@ def load_local(
     return [(task, Oracle(task_id=task.id, gold_patch=""))]
 
 
-def _installed(folder: Path, commands: str) -> list[str]:
+def _installed_folders(folder: Path, commands: str) -> list[str]:
     """The ignored folders that installed packages lie in, unless the commands name them."""
     try:
         ignored = Patterns((folder / ".gitignore").read_text("utf-8", "replace").splitlines())
@@ -126,7 +126,7 @@ def _words(command: str | Sequence[str], name: str) -> tuple[str, ...]:
     return words
 
 
-def _parted(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_variables(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variables before a command, and the command itself."""
     start = 1 if words[0] == "env" and len(words) > 1 and _VARIABLE.match(words[1]) else 0
     end = next((index for index in range(start, len(words)) if not _VARIABLE.match(words[index])), len(words))
@@ -136,7 +136,7 @@ def _parted(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return words[start:end], ("python", "-m", *command) if command[0] == "pytest" else command
 
 
-def _together(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
+def _merge_variables(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     """The variables of two commands."""
     known = dict(one.split("=", 1) for one in first)
     for name, value in (one.split("=", 1) for one in second):

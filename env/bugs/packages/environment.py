@@ -90,7 +90,7 @@ class Built:
 
 
 def get_environment(
-    key: str, source: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
+    key: str, source: Path, config: BuildConfig, say: Callable[[str], None], ways: Ways = PYTEST_WAYS
 ) -> Built:
     """What is kept under a key of the stage, built where there is none, or no such environment on this machine.
 
@@ -98,25 +98,25 @@ def get_environment(
     """
     return FolderCache(stage_folder("environment"), Built).find(
         key,
-        lambda folder: build_environment(source, folder / "project", config, note, ways),
+        lambda folder: build_environment(source, folder / "project", config, say, ways),
         lambda built: is_installed(built.lock.name),
     )
 
 
 def build_environment(
-    source: Path, project: Path, config: BuildConfig, note: Callable[[str], None], ways: Ways = PYTEST_WAYS
+    source: Path, project: Path, config: BuildConfig, say: Callable[[str], None], ways: Ways = PYTEST_WAYS
 ) -> Built:
     """Builds the environment of the package in `source` and writes the project that tasks ship to `project`.
 
-    `note` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
+    `say` receives progress messages. Raises TaskError with the reason when its tests cannot be collected.
     """
     package = PackageFiles(source)
     python = choose_python(package.requires_python, config.python, config.as_of)
     day = f" as of {config.as_of}" if config.as_of else ""
-    note(f"installing with Python {python.text}{day}")
+    say(f"installing with Python {python.text}{day}")
     with new_environment(python, config) as environment:
         copy_tree(source, environment.workspace)
-        builder = Builder(environment, package, config, note)
+        builder = Builder(environment, package, config, say)
         builder.install()
         builder.collect(ways)
         lock = Lock(
@@ -159,13 +159,13 @@ class Builder:
     """
 
     def __init__(
-        self, environment: NewEnvironment, package: PackageFiles, config: BuildConfig, note: Callable[[str], None]
+        self, environment: NewEnvironment, package: PackageFiles, config: BuildConfig, say: Callable[[str], None]
     ) -> None:
         self._environment = environment
         self._package = package
         self._source = package.folder
         self._config = config
-        self._note = note
+        self._say = say
         self.skipped: list[str] = []
         self.arguments: tuple[str, ...] = ()
 
@@ -210,7 +210,7 @@ class Builder:
     def _install_newer_pytest(self) -> bool:
         """Whether there was one. Some projects pin one that is too old for the Python that they allow."""
         before = self._environment.freeze()
-        self._note("installing the newest pytest")
+        self._say("installing the newest pytest")
         return self._environment.install(["--upgrade", "pytest"]).ok and self._environment.freeze() != before
 
     def _collect(self, arguments: tuple[str, ...]) -> str | None:
@@ -220,7 +220,7 @@ class Builder:
         own = {path.name.removesuffix(".py") for base in bases for path in entries(base)}
         complaint = output = ""
         for round_ in range(self._config.install_rounds + 1):
-            self._note("collecting tests" if not round_ else f"collecting tests again ({round_})")
+            self._say("collecting tests" if not round_ else f"collecting tests again ({round_})")
             # A conftest runs now: it must not change what all tasks of the package will share.
             result = self._environment.run((*COLLECT, *arguments), limit="collect_timeout_s", sealed=(INSIDE,))
             if result.problem is not None:
@@ -233,7 +233,7 @@ class Builder:
             if not missing:
                 break
             tried.update(missing)
-            self._note(f"installing {', '.join(missing)}")
+            self._say(f"installing {', '.join(missing)}")
             self._install(missing)
         return None if COLLECTED.search(output) else complaint
 

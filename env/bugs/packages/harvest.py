@@ -95,7 +95,7 @@ def write_whole_set(out: Path, config: HarvestConfig) -> None:
     write_rows(out, tasks)
 
 
-def rebuild(taskset: Path, config: BuildConfig, note: Callable[[str], None]) -> list[str]:
+def rebuild(taskset: Path, config: BuildConfig, say: Callable[[str], None]) -> list[str]:
     """Builds the environments that a set's tasks name and this machine lacks; returns their names.
 
     Raises TaskError for a set without environments, or an environment that cannot be built here.
@@ -107,7 +107,7 @@ def rebuild(taskset: Path, config: BuildConfig, note: Callable[[str], None]) -> 
     for path in locks:
         lock = Lock.read(path)
         if not is_installed(lock.name):
-            note(f"building {lock.name} ({len(lock.packages)} packages)")
+            say(f"building {lock.name} ({len(lock.packages)} packages)")
             install_lock(lock, config)
             built.append(lock.name)
     return built

@@ -77,7 +77,7 @@ class ProjectUnderTest:
     def restore(self):
         """Puts back what differs from the clean copy in kind, size or time."""
         seen = dict(entries(self.root))
-        for path in sorted(set(seen) - set(self.entries), reverse=True) + with_other_kinds(seen, self.entries):
+        for path in sorted(set(seen) - set(self.entries), reverse=True) + changed_kinds(seen, self.entries):
             remove(os.path.join(self.root, path))
         for path in sorted(self.entries):
             if seen.get(path) != self.entries[path]:
@@ -115,7 +115,7 @@ def entries(folder, prefix=""):
                 yield path, (facts.st_mode, facts.st_size, facts.st_mtime_ns)
 
 
-def with_other_kinds(seen, clean):
+def changed_kinds(seen, clean):
     """Paths that are a folder on one side and a file on the other."""
     return [path for path in seen if path in clean and (seen[path] is None) != (clean[path] is None)]
 
