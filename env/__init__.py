@@ -10,7 +10,7 @@ The names below are imported when they are first used: the tools import what is 
 | `tasks` | where tasks come from |
 | `verifier` | whether a patch resolves its task |
 | `bugs` | making tasks: from bundled projects, and from packages |
-| `diff`, `git` | patches; git and its patterns |
+| `diff`, `git`, `patterns` | patches; git on repositories that nobody trusts; gitignore patterns |
 | `harness_rows`, `swebench_export` | rows for the official harness of SWE-bench, and tasks as such rows |
 | `environments` | what packages need to run their tests, built once and shared |
 | `casebook` | small projects of our own, each with a bug |
@@ -22,7 +22,7 @@ A part imports what is further right:
     commands --> swebench_export --> bugs --> verifier --> workspace, sandboxes --> tasks --> inside, diff, git
                                   debug_env --^
 
-The other parts import none of these, and neither do `inside`, `diff` and `git`.
+The other parts import none of these, and neither do `inside`, `diff`, `git` and `patterns`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Git on repositories that nobody trusts, on this machine and in sandboxes; and gitignore patterns.
+"""Git on repositories that nobody trusts, on this machine and in sandboxes.
 
 `run_git` and `Repositories` work on this machine. `remove_future` works in a sandbox: a repository that is checked out
 at the commit before a fix often still holds the fix, in branches, tags, stashes, the reflog, or as loose and packed
@@ -14,13 +14,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from pathspec import GitIgnoreSpec
-
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult, Task
 
-__all__ = ["Patterns", "Repositories", "remove_future", "run_git"]
+__all__ = ["Repositories", "remove_future", "run_git"]
 
 TIMEOUT_S = 600.0
 # A repository's own hooks and helpers stay unused, and so do a person's settings.
@@ -224,27 +222,3 @@ def _check(result: ExecResult, doing: str) -> str:
         why = result.output.strip().splitlines()[-1:] or [f"exit code {result.exit_code}"]
         raise SandboxError(f"the future of the git repository cannot be removed: {doing}: {why[0]}")
     return result.output
-
-
-class Patterns:
-    """A list of gitignore patterns.
-
-    Attributes:
-        pairs: (hide or show, regular expression that matches from the start), for `Sandbox.walk` and the like.
-    """
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        try:
-            self._spec = GitIgnoreSpec.from_lines(lines)
-        except ValueError as error:
-            raise TaskError(f"a gitignore pattern is invalid: {error}") from None
-        # pathspec searches: what it does not anchor, such as the pattern `*/`, may begin anywhere.
-        self.pairs: list[tuple[bool, str]] = [
-            (pattern.include, text if (text := pattern.regex.pattern).startswith("^") else f"(?s:.*){text}")
-            for pattern in self._spec.patterns
-            if pattern.include is not None and pattern.regex is not None
-        ]
-
-    def match(self, path: str) -> bool:
-        """Whether the patterns match a path (relative, with `/`) or a folder that it is in."""
-        return self._spec.match_file(path) or self._spec.match_file(f"{path}/")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 
 from gumshoe.env.diff import make_patch
-from gumshoe.env.git import Patterns
+from gumshoe.env.patterns import Patterns
 from gumshoe.errors import ToolFailure, WorkspaceDamaged
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun

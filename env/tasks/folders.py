@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
-from gumshoe.env.git import Patterns
 from gumshoe.env.inside.programs.project import FOREIGN
+from gumshoe.env.patterns import Patterns
 from gumshoe.env.tasks.projects import PYTEST, digest_of
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch
-from gumshoe.env.git import Patterns
 from gumshoe.env.inside.programs.project import is_test_file
+from gumshoe.env.patterns import Patterns
 from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, judge, lines_in, sign_of
 from gumshoe.env.verifier.repository import Applied
 from gumshoe.env.verifier.rules import UNREADABLE, is_configuration, is_runner, named_test_files

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_to_sandbox, patched_texts, write_texts
-from gumshoe.env.git import Patterns
+from gumshoe.env.patterns import Patterns
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
 from gumshoe.env.verifier.trees import read_tree

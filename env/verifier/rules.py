@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.env.diff import drop_files, parse_patch
-from gumshoe.env.git import Patterns
 from gumshoe.env.inside.programs.project import is_test_file
+from gumshoe.env.patterns import Patterns
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from gumshoe.env import SandboxConfig, Workspace
-from gumshoe.env.git import Patterns
+from gumshoe.env.patterns import Patterns
 from gumshoe.env.sandboxes.channel import Link, package_files
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxError, ToolFailure
