@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -59,14 +59,21 @@ class CallComparison(BaseModel):
     """What the two came to, where that differs."""
 
 
-class Differences(BaseModel):
-    """What occurs only on one side. Lines and branches `(from, to)` as lists; `to` is 0 for the end of the call."""
+class Sides(NamedTuple):
+    """What occurs only in failing tests, and only in passing ones."""
 
-    arguments: dict[str, tuple[list[str], list[str]]]
-    """Name to the values that only failing and only passing tests pass; no name whose failing values all pass, too."""
-    results: tuple[list[str], list[str]]
-    lines: tuple[list[int], list[int]]
-    branches: tuple[list[tuple[int, int]], list[tuple[int, int]]]
+    failing: list[Any]
+    passing: list[Any]
+
+
+class Differences(BaseModel):
+    """What occurs only on one side. A branch is `(from, to)`, where `to` is 0 for the end of the call."""
+
+    arguments: dict[str, Sides]
+    """The values by name; no name whose failing values all occur in passing tests, too."""
+    results: Sides
+    lines: Sides
+    branches: Sides
 
 
 def compare(call: TracedCall, passing: Sequence[TracedCall], source: Sequence[str]) -> CallComparison | None:
@@ -91,7 +98,7 @@ def summarize(failing: Sequence[TracedCall], passing: Sequence[TracedCall]) -> D
     names = dict.fromkeys(name for call in failing for name in call.arguments)
     arguments = {name: _only(failing, passing, lambda call, name=name: _given(call, name)) for name in names}
     return Differences(
-        arguments={name: sides for name, sides in arguments.items() if sides[0] and passing},
+        arguments={name: sides for name, sides in arguments.items() if sides.failing and passing},
         results=_only(failing, passing, lambda call: [call.result] if call.is_result_known else []),
         lines=_sorted(_only(failing, passing, lambda call: call.lines, most=_COMPARED)),
         branches=_sorted(_only(failing, passing, _edges, most=_COMPARED)),
@@ -102,8 +109,8 @@ def _given(call: TracedCall, name: str) -> list[str]:
     return [call.arguments[name]] if name in call.arguments and not is_hidden(call.arguments[name]) else []
 
 
-def _sorted(sides: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
-    return sorted(sides[0]), sorted(sides[1])
+def _sorted(sides: Sides) -> Sides:
+    return Sides(sorted(sides.failing), sorted(sides.passing))
 
 
 def _only(
@@ -111,13 +118,13 @@ def _only(
     passing: Sequence[TracedCall],
     facts: Callable[[TracedCall], Iterable[Any]],
     most: int = _NAMED,
-) -> tuple[list[Any], list[Any]]:
+) -> Sides:
     """The facts of one side that no call of the other side has."""
     failed = dict.fromkeys(fact for call in failing for fact in facts(call))
     passed = dict.fromkeys(fact for call in passing for fact in facts(call))
     only_failed = [fact for fact in failed if fact not in passed]
     only_passed = [fact for fact in passed if fact not in failed]
-    return only_failed[:most], only_passed[:most]
+    return Sides(only_failed[:most], only_passed[:most])
 
 
 def _edges(call: TracedCall) -> list[tuple[int, int]]:
@@ -322,16 +329,20 @@ def _both(values: Mapping[str, tuple[str, str]]) -> str:
 
 def _only_in_failing(differences: Differences) -> list[str]:
     facts = [
-        f"{name}={', '.join(cut_line(value, 40) for value in failing[:_SIDE])}"
-        + (f" (only passing: {', '.join(cut_line(value, 40) for value in passing[:_SIDE])})" if passing else "")
-        for name, (failing, passing) in differences.arguments.items()
+        f"{name}={_first_values(sides.failing)}"
+        + (f" (only passing: {_first_values(sides.passing)})" if sides.passing else "")
+        for name, sides in differences.arguments.items()
     ]
-    facts += [cut_line(result, 80) for result in differences.results[0][:_SIDE]]
-    if differences.lines[0]:
-        facts.append("lines " + ", ".join(map(str, differences.lines[0][:12])))
-    branches = [f"{start}->{end or 'end'}" for start, end in differences.branches[0][:_SIDE]]
+    facts += [cut_line(result, 80) for result in differences.results.failing[:_SIDE]]
+    if differences.lines.failing:
+        facts.append("lines " + ", ".join(map(str, differences.lines.failing[:12])))
+    branches = [f"{start}->{end or 'end'}" for start, end in differences.branches.failing[:_SIDE]]
     if branches:
         facts.append("branches " + ", ".join(branches))
-    missing = ", ".join(map(str, differences.lines[1][:12]))
+    missing = ", ".join(map(str, differences.lines.passing[:12]))
     lines = [f"only in failing tests: {'; '.join(facts)}"] if facts else ["calls in failing tests differ in nothing"]
     return lines + ([f"only in passing tests: lines {missing}"] if missing else [])
+
+
+def _first_values(values: Sequence[str]) -> str:
+    return ", ".join(cut_line(value, 40) for value in values[:_SIDE])
