@@ -69,6 +69,45 @@ CONTENT_LIMIT = 64 << 20
 RACY_NS, RACY_WHOLE_SECONDS_NS = 10**8, 2 * 10**9
 
 
+class Facts:
+    """What a snapshot notes of a path.
+
+    Attributes:
+        kind, mode: as `kind_of` says, and its permissions.
+        target: what a link points at; None for others.
+        digest: stands for the content of a file; None for others.
+        size: of a file, in bytes.
+        stamp: changes with a file: its inode, size, and times of change.
+        settled: whether the file had not changed for so long that its stamp shows every later change.
+    """
+
+    __slots__ = ("digest", "kind", "mode", "settled", "size", "stamp", "target")
+
+    def __init__(self, kind, mode, target=None, digest=None, size=0, stamp=None, settled=False):
+        self.kind = kind
+        self.mode = mode
+        self.target = target
+        self.digest = digest
+        self.size = size
+        self.stamp = stamp
+        self.settled = settled
+
+    def as_data(self):
+        """All of it."""
+        return [getattr(self, name) for name in self.__slots__]
+
+    @property
+    def git_mode(self):
+        """Git's mode of a file or link."""
+        if self.kind == "link":
+            return "120000"
+        return "100755" if self.mode & stat.S_IXUSR else "100644"
+
+    def in_git(self):
+        """What git would note: its mode, and what its content is known by; None for a folder."""
+        return (self.git_mode, self.digest or self.target) if self.kind in ("file", "link") else None
+
+
 class Snapshots:
     """Keeps the files below `files.root` in `folder`. Files above 64 MiB are noted, not kept.
 
@@ -86,7 +125,8 @@ class Snapshots:
         """Keeps the files as they are and returns the snapshot's name."""
         entries = {relative: self._facts(entry, self._last.get(relative), True) for relative, entry in self._scan()}
         self._last = entries
-        name = hashlib.sha256(json.dumps(entries, sort_keys=True).encode("ascii")).hexdigest()
+        data = {relative: facts.as_data() for relative, facts in entries.items()}
+        name = hashlib.sha256(json.dumps(data, sort_keys=True).encode("ascii")).hexdigest()
         self._lists[name] = entries
         self._contents.close_budget()
         return name
@@ -101,7 +141,7 @@ class Snapshots:
         self._make_root()
         present = dict(self._scan())
         if only is not None:
-            entries = {path: facts for path, facts in entries.items() if only.hides_below(path, facts["kind"] == "dir")}
+            entries = {path: facts for path, facts in entries.items() if only.hides_below(path, facts.kind == "dir")}
             present = {
                 path: entry for path, entry in present.items() if only.hides_below(path, kind_of(entry) == "dir")
             }
@@ -117,7 +157,7 @@ class Snapshots:
             inside = removed is not None and relative.startswith(removed + "/")
             if inside:
                 del present[relative]
-            elif relative not in entries or entries[relative]["kind"] != kind_of(present[relative]):
+            elif relative not in entries or entries[relative].kind != kind_of(present[relative]):
                 delete(os.path.join(self.files.root, relative))
                 del present[relative]
                 removed = relative
@@ -133,25 +173,25 @@ class Snapshots:
         changed = _Bounded(limit)
         left = set()
         for relative, entry in self._scan(ignore):
-            known = before.get(relative, {})
-            if kind_of(entry) not in ("file", "link") or (not known and ignore_new.hides_below(relative)):
+            known = before.get(relative)
+            if kind_of(entry) not in ("file", "link") or (known is None and ignore_new.hides_below(relative)):
                 continue
             left.add(relative)
             now = self._facts(entry, known, False)
-            if _in_git(now) != _in_git(known):
-                changed.expect(relative, now.get("size", 0))
-                content = _read(entry.path) if "digest" in now else os.fsencode(str(now["target"]))
-                changed.add(relative, self._git_side(known), (_git_mode(now), content))
+            if known is None or now.in_git() != known.in_git():
+                changed.expect(relative, now.size)
+                content = _read(entry.path) if now.kind == "file" else os.fsencode(now.target or "")
+                changed.add(relative, self._git_side(known), (now.git_mode, content))
         for relative, known in before.items():
-            if _in_git(known) and relative not in left and not ignore.hides_below(relative):
+            if known.in_git() and relative not in left and not ignore.hides_below(relative):
                 changed.add(relative, self._git_side(known), None)
         return changed.items
 
     def _git_side(self, known):
         """Mode and content of what was noted; None if it is neither a file nor a link."""
-        if not _in_git(known):
+        if known is None or not known.in_git():
             return None
-        return _git_mode(known), self._content(known) if "digest" in known else os.fsencode(known["target"])
+        return known.git_mode, self._content(known) if known.kind == "file" else os.fsencode(known.target)
 
     def _scan(self, ignore=None):
         """(relative path, entry) of everything below the root; nothing where the root is gone."""
@@ -162,22 +202,19 @@ class Snapshots:
             return
 
     def _facts(self, entry, known, keep):
-        """What a snapshot notes of a path. `known` is what was noted before, `keep` stores the content."""
+        """The Facts of a path. `known` is what was noted before, if anything; `keep` stores the content."""
         found = entry.stat(follow_symlinks=False)
         kind = kind_of(entry)
         mode = stat.S_IMODE(found.st_mode)
         if kind == "link":
-            return {"kind": kind, "mode": mode, "target": os.readlink(entry.path)}
+            return Facts(kind, mode, target=os.readlink(entry.path))
         if kind != "file":
-            return {"kind": kind, "mode": mode}
+            return Facts(kind, mode)
         stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
         settled = time.time() * 10**9 - found.st_ctime_ns > _racy_ns(found)
-        if known and known.get("settled") and known.get("stamp") == stamp:
-            digest = known["digest"]
-        else:
-            digest = self._digest(entry.path, stamp, keep)
-        size = found.st_size
-        return {"kind": kind, "mode": mode, "size": size, "stamp": stamp, "settled": settled, "digest": digest}
+        is_known = known is not None and known.settled and known.stamp == stamp
+        digest = known.digest if is_known else self._digest(entry.path, stamp, keep)
+        return Facts(kind, mode, digest=digest, size=found.st_size, stamp=stamp, settled=settled)
 
     def _digest(self, path, stamp, keep):
         if stamp[1] > CONTENT_LIMIT:
@@ -186,11 +223,11 @@ class Snapshots:
         return self._contents.keep(data) if keep else hashlib.sha256(data).hexdigest()
 
     def _content(self, known):
-        if known["digest"].startswith("large:"):
+        if known.digest.startswith("large:"):
             raise OSError(
                 errno.EFBIG, "a file above {} bytes was changed; its content was not kept".format(CONTENT_LIMIT)
             )
-        return self._contents.read(known["digest"])
+        return self._contents.read(known.digest)
 
     def _list(self, name):
         if name not in self._lists:
@@ -212,20 +249,19 @@ class Snapshots:
 
     def _put_back(self, relative, facts, entry):
         path = os.path.join(self.files.root, relative)
-        kind = facts["kind"]
-        if kind == "dir":
+        if facts.kind == "dir":
             _make_folder(path)
-            _set_mode(path, facts["mode"] | stat.S_IRWXU)
-        elif kind == "link":
-            if entry is None or os.readlink(path) != facts["target"]:
+            _set_mode(path, facts.mode | stat.S_IRWXU)
+        elif facts.kind == "link":
+            if entry is None or os.readlink(path) != facts.target:
                 delete(path)
-                os.symlink(facts["target"], path)
-        elif kind == "file":
-            if entry is None or self._facts(entry, facts, False)["digest"] != facts["digest"]:
+                os.symlink(facts.target, path)
+        elif facts.kind == "file":
+            if entry is None or self._facts(entry, facts, False).digest != facts.digest:
                 delete(path)
-                write_atomically(path, self._content(facts), facts["mode"])
-            _set_mode(path, facts["mode"])
-            _set_time(path, facts["stamp"][2])
+                write_atomically(path, self._content(facts), facts.mode)
+            _set_mode(path, facts.mode)
+            _set_time(path, facts.stamp[2])
 
 
 class _Bounded:
@@ -247,18 +283,6 @@ class _Bounded:
         self.expect(relative, size)
         self._total += size
         self.items[relative] = (before, after)
-
-
-def _in_git(facts):
-    """What git would note of a path: its mode, and what its content is known by; None for a folder, or for nothing."""
-    content = {"link": "target", "file": "digest"}.get(facts.get("kind"))
-    return None if content is None else (_git_mode(facts), facts[content])
-
-
-def _git_mode(facts):
-    if facts["kind"] == "link":
-        return "120000"
-    return "100755" if facts["mode"] & stat.S_IXUSR else "100644"
 
 
 def _racy_ns(found):
