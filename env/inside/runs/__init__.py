@@ -4,7 +4,7 @@
 |---|---|---|
 | `eval` | plugin `outcomes`, or `unittest_runs` | notes the outcome of each test |
 | `suspects` | plugin `suspects`, or the same as a program | `lines`: notes which lines of the project each test runs |
-| `trace` | `trace`, which is also the plugin | `call`: notes what each line of one function changes |
+| `trace` | `trace`, which is also the plugin | `calls`: notes what each line of one function changes |
 | `whatif`, `vary` | `whatif` | `change`: runs them again and again, each time with another line changed |
 | `probe`, reports | `whatif` | `probes`: looks at expressions where the program comes by |
 | maker of bugs | `bugs.judge` | `lines` once, then `patches`: gives functions of loaded modules other code |

@@ -20,7 +20,6 @@ What a failing test does after it has failed is not recorded, nor is the code th
 assertion. A test is `lost` if tracing ended in the middle of it, as in too deep a recursion before Python 3.12.
 """
 
-import collections
 import contextlib
 import os
 import signal
@@ -32,7 +31,7 @@ from ..programs.channel import append_lines
 from ..programs.program import is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
-from .call import PLAIN, Call, Describer, describe_error, variables_of
+from .calls import PLAIN, Call, Describer, RunningTest, describe_error, variables_of
 from .forks import start_fork
 from .watching import CALLER_DEPTH, watch_function
 
@@ -40,12 +39,8 @@ _getpid = os.getpid
 GRACE_S = 1.0
 """How long the program may take to write its calls once the time is up."""
 TIMED_OUT = 124
-FIRST_CALLS, LAST_CALLS = 100, 20
-"""Calls of one test that are kept."""
-FULL_LINES = 30000
-"""Lines of one test whose values are looked at; after that only the calls are recorded."""
-TEST_CHARACTERS, ALL_CHARACTERS = 1 << 20, 4 << 20
-"""Characters of values that are recorded of one test, and of all tests."""
+ALL_CHARACTERS = 4 << 20
+"""Characters of values that are recorded of all tests."""
 PASSING_CALLS, ALL_CALLS = 400, 1000
 """Calls that are recorded of all passing tests, and of all tests."""
 YIELDS = 20
@@ -59,10 +54,7 @@ class CallRecorder(Observer):
         on: whether what happens now is recorded.
         watching: what watches the function (see `watch_function`); None before it does.
         tests: how many tests have failed, and how many have passed.
-        test: the running test.
-        number, lines, size: its calls of the function, the lines that these ran, and the characters of their values.
-        active: its calls that go on, by the ids of their frames.
-        kept, last: its calls that have ended: the first ones by what equal calls have in common, and the last ones.
+        test: the running test with its calls.
 
     Args:
         function: its `path` relative to the root, `line` (of its first decorator, or of `def`) and `name`.
@@ -92,11 +84,7 @@ class CallRecorder(Observer):
 
     def start_test(self, test):
         """A test begins."""
-        self.test = test
-        self.number = self.lines = self.size = 0
-        self.kept = collections.OrderedDict()
-        self.last = collections.deque(maxlen=LAST_CALLS)
-        self.active = {}
+        self.test = RunningTest(test)
         self._describer.begin()
         self._over = False
         self.on = True
@@ -122,11 +110,11 @@ class CallRecorder(Observer):
         self.on = False
         lost = self.watching is not None and self.watching.stop()
         if failed:
-            self._keep_active()
+            self.test.keep_active()
         if failed is not None:
             self.tests["failed" if failed else "passed"] += 1
             self._write_test(failed, lost=lost)
-        self.active = {}
+        self.test.active = {}
 
     def finish(self):
         """All tests are over, or the time is up."""
@@ -137,25 +125,21 @@ class CallRecorder(Observer):
     def give_up(self):
         """The time is up in the middle of a test, which therefore counts as failed."""
         self.on = False
-        self._keep_active()
+        self.test.keep_active()
         self.tests["failed"] += 1
         self._write_test(True, unfinished=True)
         self.finish()
 
-    def _keep_active(self):
-        """Keeps the calls that have not ended, or whose end was not seen: recursion that is too deep ends tracing."""
-        for call in list(self.active.values()):
-            self._keep(call)
-
     def _write_test(self, failed, unfinished=False, lost=False):
-        if not self.number and not lost:
+        test = self.test
+        if not test.number and not lost:
             return
         full = self._written >= ALL_CHARACTERS or self._calls >= ALL_CALLS
-        kept = [] if full else list(self.kept.values()) + list(self.last)
+        kept = [] if full else test.kept()
         if not failed:
             kept = [call for call in kept if self._is_new(call)]
         self._calls += len(kept)
-        data = {"test": self.test, "failed": failed, "unfinished": unfinished, "lost": lost, "calls": self.number}
+        data = {"test": test.name, "failed": failed, "unfinished": unfinished, "lost": lost, "calls": test.number}
         self._append(dict(data, kept=[call.as_data() for call in kept]))
 
     def _is_new(self, call):
@@ -170,6 +154,15 @@ class CallRecorder(Observer):
             self._written += append_lines(self.record, [data])
 
     # - what the function does
+
+    @property
+    def active(self):
+        """The running test's calls that go on, by the ids of their frames."""
+        return self.test.active
+
+    def _active_call(self, frame):
+        """The call of a frame, if it is recorded now; else None."""
+        return self.test.active.get(id(frame)) if self.on else None
 
     def wants(self, code):
         """Whether a code object is the function's."""
@@ -193,17 +186,18 @@ class CallRecorder(Observer):
         """A call begins."""
         if not self.on:
             return
-        self.number += 1
-        call = self.active[id(frame)] = Call(self.number, self._caller(frame))
+        test = self.test
+        test.number += 1
+        call = test.active[id(frame)] = Call(test.number, self._caller(frame))
         self._look(frame, call, call.arguments)
 
     def line(self, frame):
         """A line of a call begins."""
-        call = self.active.get(id(frame))
-        if call is None or not self.on:
+        call = self._active_call(frame)
+        if call is None:
             return
-        self.lines += 1
-        if self._is_full():
+        self.test.lines += 1
+        if self.test.is_full():
             call.length += 1
             return
         self._settle(frame, call)
@@ -211,8 +205,8 @@ class CallRecorder(Observer):
 
     def yielded(self, frame, value):
         """A generator yields, or a coroutine waits."""
-        call = self.active.get(id(frame))
-        if call is None or not self.on:
+        call = self._active_call(frame)
+        if call is None:
             return
         self._settle(frame, call)
         if not frame.f_code.co_flags & (COROUTINE | ASYNC_GENERATOR):
@@ -222,8 +216,8 @@ class CallRecorder(Observer):
 
     def raised(self, frame, error):
         """An exception is raised in a call, or reaches it. It may still be caught there."""
-        call = self.active.get(id(frame))
-        if call is not None and self.on:
+        call = self._active_call(frame)
+        if call is not None:
             call.error_seen = error
 
     def returned(self, frame, value):
@@ -235,35 +229,21 @@ class CallRecorder(Observer):
         self._end(frame, "raised", error)
 
     def _end(self, frame, outcome, value):
-        call = self.active.get(id(frame))
-        if call is None or not self.on:
+        call = self._active_call(frame)
+        if call is None:
             return
-        del self.active[id(frame)]
+        del self.test.active[id(frame)]
         if outcome == "raised":
             call.error_seen = None
         self._settle(frame, call)
         call.outcome = outcome
         call.value = describe_error(value) if outcome == "raised" else self._describer.describe(value)
-        self._keep(call)
-
-    def _keep(self, call):
-        call.values = {}
-        key = call.key()
-        known = self.kept.get(key)
-        if known is not None:
-            known.count += 1
-        elif len(self.kept) < FIRST_CALLS:
-            self.kept[key] = call
-        else:
-            self.last.append(call)
-
-    def _is_full(self):
-        return self.lines > FULL_LINES or self.size > TEST_CHARACTERS
+        self.test.keep(call)
 
     def _settle(self, frame, call):
         """Takes in what the line that just ended did."""
         step = call.step()
-        if step is None or self._is_full():
+        if step is None or self.test.is_full():
             return
         self._look(frame, call, step[1])
         if call.error_seen is not None:
@@ -281,7 +261,7 @@ class CallRecorder(Observer):
             text = self._describer.describe(value)
             if known is None or known[1] != text:
                 found[name] = text
-                self.size += len(text)
+                self.test.size += len(text)
             call.values[name] = (value if plain else None, text)  # If we held other values, they would live longer.
 
     def _caller(self, frame):
@@ -314,7 +294,7 @@ def pytest_collectreport(report):
     """A file that cannot be collected counts as a failing test of that name."""
     if recorder is not None:
         if report.failed:
-            recorder.test = report.nodeid or "collection"
+            recorder.test.name = report.nodeid or "collection"
             recorder.end_test(True)
         recorder.start_test("collection")
 

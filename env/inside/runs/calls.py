@@ -1,4 +1,4 @@
-"""One recorded call of a function, and how values in it are described."""
+"""The recorded calls of a function in one test, and how values in them are described."""
 
 import collections
 import os
@@ -8,6 +8,10 @@ from ..programs.project import project_path
 from ..values import attributes_of, describe_exception, not_shown, short_repr, slow_types
 
 FIRST_STEPS, LAST_STEPS = 200, 40
+FIRST_CALLS, LAST_CALLS = 100, 20
+"""Calls of one test that are kept."""
+FULL_LINES, FULL_CHARACTERS = 30000, 1 << 20
+"""Lines of one test, and characters of values, after which only its calls are recorded."""
 VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
@@ -53,6 +57,48 @@ class Call:
         names = ("number", "count", "arguments", "caller", "outcome", "value", "yields", "yielded")
         steps = self.steps + list(self.last)
         return dict({name: getattr(self, name) for name in names}, steps=steps, skipped=self.length - len(steps))
+
+
+class RunningTest:
+    """A test with its calls of the function.
+
+    Attributes:
+        name: the test's.
+        number, lines, size: how many calls, how many lines these ran, and how many characters their values have.
+        active: the calls that go on, by the ids of their frames.
+    """
+
+    def __init__(self, name):
+        self.name = name
+        self.number = self.lines = self.size = 0
+        self.active = {}
+        self._first = collections.OrderedDict()  # {what equal calls have in common: call}
+        self._last = collections.deque(maxlen=LAST_CALLS)
+
+    def is_full(self):
+        """Whether its values are looked at no longer."""
+        return self.lines > FULL_LINES or self.size > FULL_CHARACTERS
+
+    def keep(self, call):
+        """Keeps a call that has ended, unless there is an equal one."""
+        call.values = {}
+        key = call.key()
+        known = self._first.get(key)
+        if known is not None:
+            known.count += 1
+        elif len(self._first) < FIRST_CALLS:
+            self._first[key] = call
+        else:
+            self._last.append(call)
+
+    def keep_active(self):
+        """Keeps the calls that have not ended, or whose end was not seen: recursion that is too deep ends tracing."""
+        for call in list(self.active.values()):
+            self.keep(call)
+
+    def kept(self):
+        """The first and the last calls that were kept."""
+        return list(self._first.values()) + list(self._last)
 
 
 def variables_of(frame):
