@@ -12,7 +12,7 @@ The names below are imported when they are first used: the tools import what is 
 | `bugs` | making tasks: from bundled projects, and from packages |
 | `diff`, `git`, `patterns` | patches; git on repositories that nobody trusts; gitignore patterns |
 | `harness_rows`, `swebench_export` | rows for the official harness of SWE-bench, and tasks as such rows |
-| `environments` | what packages need to run their tests, built once and shared |
+| `virtualenvs` | what packages need to run their tests, built once and shared |
 | `casebook` | small projects of our own, each with a bug |
 | `config` | the config of sandboxes |
 | `commands` | the commands that make and check tasks, and `doctor` |

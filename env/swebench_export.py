@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.bugs.packages.build_sandbox import WORKSPACE
-from gumshoe.env.environments import INSIDE, RECORD, Lock, environment_folder
 from gumshoe.env.harness_rows import eval_script, harness_row
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.rules import named_test_files
+from gumshoe.env.virtualenvs import INSIDE, RECORD, Lock, environment_folder
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder

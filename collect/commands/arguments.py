@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from gumshoe.env.environments import environment_of
 from gumshoe.env.tasks.folders import DEFAULT_COMMAND
 from gumshoe.env.tasks.taskset import TASKS, is_taskset
+from gumshoe.env.virtualenvs import environment_of
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 from gumshoe.storage import read_records

@@ -22,7 +22,6 @@ from pathlib import Path
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.sandboxes.backend import (
     HOME,
     SHARED_MEMORY,
@@ -46,6 +45,7 @@ from gumshoe.env.sandboxes.host.bwrap import (
 )
 from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
+from gumshoe.env.virtualenvs import INSIDE, find_environment
 
 __all__ = ["BubblewrapBackend"]
 

@@ -38,7 +38,6 @@ from pexpect.socket_pexpect import SocketSpawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.environments import INSIDE, InstalledEnvironment, find_environment
 from gumshoe.env.sandboxes import engine
 from gumshoe.env.sandboxes.backend import (
     HOME,
@@ -51,6 +50,7 @@ from gumshoe.env.sandboxes.backend import (
 )
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages
 from gumshoe.env.sandboxes.host.seccomp import docker_profile
+from gumshoe.env.virtualenvs import INSIDE, InstalledEnvironment, find_environment
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 

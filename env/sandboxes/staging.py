@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.environments import INSIDE, find_environment
 from gumshoe.env.git import remove_future
 from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks.projects import CACHES
+from gumshoe.env.virtualenvs import INSIDE, find_environment
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import Edit, Task

@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from gumshoe.env.environments import RECORD, environment_folder
+from gumshoe.env.virtualenvs import RECORD, environment_folder
 
 __all__ = ["FOUND", "make_environment"]
 

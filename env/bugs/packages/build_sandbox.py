@@ -34,7 +34,6 @@ from uv import find_uv_bin
 
 from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.machine import IndexSettings, Interpreter
-from gumshoe.env.environments import INSIDE, RECORD, Lock, environment_folder, is_installed
 from gumshoe.env.inside import programs as sandbox_programs
 from gumshoe.env.sandboxes.host.bwrap import (
     SYSTEM_FOLDERS,
@@ -45,6 +44,7 @@ from gumshoe.env.sandboxes.host.bwrap import (
     parents,
     system_mounts,
 )
+from gumshoe.env.virtualenvs import INSIDE, RECORD, Lock, environment_folder, is_installed
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import cache_folder, write_atomic
 

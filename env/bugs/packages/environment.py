@@ -27,7 +27,7 @@ from gumshoe.env.bugs.packages.requirements import (
     reason_of,
 )
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
-from gumshoe.env.environments import INSIDE, Lock, is_installed
+from gumshoe.env.virtualenvs import INSIDE, Lock, is_installed
 from gumshoe.errors import TaskError
 
 __all__ = [

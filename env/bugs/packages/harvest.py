@@ -14,8 +14,8 @@ from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, re
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
 from gumshoe.env.bugs.splits import heldout_packages
 from gumshoe.env.bugs.tasks import write_rows
-from gumshoe.env.environments import Lock, is_installed
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
+from gumshoe.env.virtualenvs import Lock, is_installed
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import read_json, take_lock, write_atomic

@@ -24,7 +24,6 @@ from docker.errors import DockerException, ImageNotFound
 from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.environments import RECORD
 from gumshoe.env.sandboxes.docker import REPOSITORY
 from gumshoe.env.sandboxes.engine import (
     DOCKER,
@@ -37,6 +36,7 @@ from gumshoe.env.sandboxes.engine import (
     pull_if_missing,
 )
 from gumshoe.env.sandboxes.open import choose
+from gumshoe.env.virtualenvs import RECORD
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, WorkspaceSpec
 from support.sandboxes.image_registry import push_image, running_registry, unique_name

@@ -26,12 +26,12 @@ from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
-from gumshoe.env.environments import Lock
 from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import compile_tests
+from gumshoe.env.virtualenvs import Lock
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, TestRun
 from support.folder_tasks import folder_task, write_files

@@ -14,9 +14,9 @@ from gumshoe.cli import main
 from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.environments import find_environment
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from gumshoe.env.virtualenvs import find_environment
 from support.folder_tasks import write_files
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.usefixtures("own_cache")]
