@@ -53,11 +53,15 @@ def make_results(
         own = scored.get(arm.name, {})
         given = packs[arm.name].packs if arm.name in packs else {}
         keys = [*own, *((task.id, sample) for sample in samples for task, _ in run.tasks)]
-        found = [
-            _with_solution(own.get(key) or _blank(arm.name, run.pairs[key[0]][0], key[1]), solution, given.get(key))
-            for key in dict.fromkeys(keys)
-            if (solution := solutions.get((arm.name, *key))) is not None or key in own
-        ]
+        found: list[Result] = []
+        for task, sample in dict.fromkeys(keys):
+            solution = solutions.get((arm.name, task, sample))
+            result = own.get((task, sample))
+            if solution is not None:
+                result = result or _blank(arm.name, run.pairs[task][0], sample)
+                result = _with_solution(result, solution, given.get((task, sample)))
+            if result is not None:
+                found.append(result)
         if found or arm.name in packs:
             by_arm[arm.name] = found
     return by_arm
@@ -119,9 +123,7 @@ def _value(scorer: Scorer, trajectory: Trajectory, oracle: Oracle) -> float | No
     return score.value
 
 
-def _with_solution(result: Result, solution: Solution | None, pack: ContextPack | None) -> Result:
-    if solution is None:
-        return result
+def _with_solution(result: Result, solution: Solution, pack: ContextPack | None) -> Result:
     own = solution.trajectory == result.trajectory  # The arm's own agent made the patch.
     spent = {
         "solver_steps": solution.steps,

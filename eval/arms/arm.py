@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -88,7 +89,7 @@ class EvalRun:
         """Where the files of tasks that live in images can be read without the image."""
         return None if self.config.repositories is None else Repositories(Path(self.config.repositories))
 
-    @property
+    @cached_property
     def pairs(self) -> Mapping[str, Pair]:
         """The tasks by id."""
         return {task.id: (task, oracle) for task, oracle in self.tasks}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import count, islice
+from itertools import islice, tee, zip_longest
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
@@ -179,10 +180,12 @@ class _Changes:
         """The changes to try, in order, each only once."""
         seen: set[str] = set()
         places = self._everywhere() if pack is None else pack.locations
-        for turn in _turns([self._of_place(place) for place in places]):
-            if turn.digest not in seen:
-                seen.add(turn.digest)
-                yield turn
+        # One of each place in turn: a wrong first place costs one try, not all of them.
+        turns = zip_longest(*map(self._of_place, places))
+        for candidate in (candidate for turn in turns for candidate in turn if candidate is not None):
+            if candidate.digest not in seen:
+                seen.add(candidate.digest)
+                yield candidate
 
     def _everywhere(self) -> list[Location]:
         """Every file that may be repaired, as a whole."""
@@ -190,46 +193,19 @@ class _Changes:
         return [Location(path=path, start=1, end=10**9) for path in paths if not self._workspace.is_readonly(path)]
 
     def _of_place(self, place: Location) -> Iterator[Candidate]:
-        for candidate in self._of_file(clean_path(place.path)):
+        # Each copy begins with the first change; what one copy has come to is kept for the others.
+        for candidate in copy(self._of_file(clean_path(place.path))):
             if any(line in place.lines for line in candidate.lines):
                 yield candidate
 
-    def _read_file(self, path: str) -> Iterable[Candidate]:
+    def _read_file(self, path: str) -> Iterator[Candidate]:
         """The possible changes to one file; none unless it is a Python file that may be written."""
         try:
             text = "" if self._workspace.is_readonly(path) else self._workspace.read_text(path)
-            return _Shared(candidates(text, self._seed, path=path))
+            (changes,) = tee(candidates(text, self._seed, path=path), 1)
+            return changes
         except (ToolFailure, ValueError):
-            return ()
-
-
-class _Shared:
-    """Shares the items of an iterator among any number of readers; an item is made only when a reader wants it."""
-
-    def __init__(self, source: Iterator[Candidate]) -> None:
-        self._source = source
-        self._made: list[Candidate] = []
-
-    def __iter__(self) -> Iterator[Candidate]:
-        for number in count():
-            if number == len(self._made):
-                item = next(self._source, None)
-                if item is None:
-                    return
-                self._made.append(item)
-            yield self._made[number]
-
-
-def _turns(iterators: list[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """Takes one from each in turn: a wrong first place costs one try, not all of them."""
-    while iterators:
-        alive: list[Iterator[Candidate]] = []
-        for iterator in iterators:
-            item = next(iterator, None)
-            if item is not None:
-                alive.append(iterator)
-                yield item
-        iterators = alive
+            return iter(())
 
 
 @dataclass(frozen=True)
