@@ -7,7 +7,7 @@ from typing import Any
 
 from gumshoe.config import config_hash
 from gumshoe.errors import ConfigError
-from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution
+from gumshoe.eval.arms.arm import Arm, AttemptKey, CollectedPacks, EvalRun, Pair, Solution, TaskSample
 from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import ALL, ArmSummary, Comparison, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.score.buggy_code import BuggyCode
@@ -67,7 +67,7 @@ def make_results(
     return by_arm
 
 
-def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[tuple[str, int], Result]]:
+def _score(packs: Mapping[str, CollectedPacks], run: EvalRun) -> dict[str, dict[TaskSample, Result]]:
     """Every episode, scored, by arm and by task and sample."""
     episodes = [one for of_arm in packs.values() for one in of_arm.episodes.values()]
     code, pairs = run.buggy_code(episodes, "sources.jsonl"), run.pairs

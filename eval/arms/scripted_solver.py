@@ -25,7 +25,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, TaskSample
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun
@@ -73,7 +73,7 @@ class ScriptedSolver:
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The outcome of each attempt; attempts that were not reached are missing. Raises SandboxError."""
         cache = JsonlCache(self._path)
-        groups: dict[tuple[str, int], dict[str, Attempt]] = {}
+        groups: dict[TaskSample, dict[str, Attempt]] = {}
         for one in attempts:
             if cache.get(self._key(one)) is None:
                 groups.setdefault((one.task.id, one.sample), {})[self._key(one)] = one

@@ -149,7 +149,7 @@ def read_line(path: Path, offset: int, length: int) -> bytes:
 
 def read_shard(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet shard, their JSON columns decoded. Raises DatasetError."""
-    yield from _rows(path, lambda file: (batch for batch in file.iter_batches(BATCH)))
+    yield from _rows(path, lambda file: file.iter_batches(BATCH))
 
 
 def read_row(path: Path, number: int) -> dict[str, Any]:

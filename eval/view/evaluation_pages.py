@@ -16,50 +16,148 @@ from gumshoe.eval.view.sources import ARMS, Source, read_config, read_once
 from gumshoe.records import Location, Trajectory
 from gumshoe.storage import describe, read_json, read_records
 
-__all__ = ["arm_label", "episode_in_evaluation", "evaluation_page", "read_results", "task_page"]
+__all__ = ["EvaluationPages", "arm_label", "read_results"]
 
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
 
 
-def evaluation_page(source: Source, keys: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-    """The figures of an evaluation.
+class EvaluationPages:
+    """The pages of an evaluation. Its files are read again once they have changed.
 
     Args:
         source: the evaluation.
         keys: by (arm, id of the trajectory), the address of the episode.
-
-    Returns:
-        `slug` and `name` of the evaluation, `summary` (None until every arm is done), `timing` (seconds for a resolved
-        task), `metrics` (what each means), `tasks` (ids, in the order of the results), and `results`: arm, task, split,
-        sample, stop, scores, tags, and the addresses of the episode (`key`) and of the solver's (`solver_key`).
-
-    Raises:
-        DatasetError: its files cannot be read.
     """
-    results, summary = read_results(source), _read_summary(source)
-    return {
-        "slug": source.slug,
-        "name": source.name,
-        "summary": summary,
-        "timing": _read_timing(source),
-        "metrics": {one.name: {"title": one.title, "help": one.help, "unit": one.unit} for one in _metrics_of(summary)},
-        "tasks": list(dict.fromkeys(one.task_id for one in results)),
-        "results": [
-            {
-                "arm": one.arm,
-                "task": one.task_id,
-                "split": one.split,
-                "sample": one.sample,
-                "stop": one.stop.value if one.stop else None,
-                "scores": one.scores,
-                "tags": one.tags,
-                "key": keys.get((one.arm, one.trajectory)),
-                "solver_key": keys.get((one.arm, one.solver)),
-            }
-            for one in results
-        ],
-    }
+
+    def __init__(self, source: Source, keys: Mapping[tuple[str, str], str]) -> None:
+        self._source = source
+        self._keys = keys
+
+    def evaluation(self) -> dict[str, Any]:
+        """The figures.
+
+        Returns:
+            `slug` and `name` of the evaluation, `summary` (None until every arm is done), `timing` (seconds for a
+            resolved task), `metrics` (what each means), `tasks` (ids, in the order of the results), and `results`: arm,
+            task, split, sample, stop, scores, tags, and the addresses of the episode (`key`) and of the solver's
+            (`solver_key`).
+
+        Raises:
+            DatasetError: the evaluation's files cannot be read.
+        """
+        results, summary = read_results(self._source), _read_summary(self._source)
+        return {
+            "slug": self._source.slug,
+            "name": self._source.name,
+            "summary": summary,
+            "timing": _read_timing(self._source),
+            "metrics": {
+                one.name: {"title": one.title, "help": one.help, "unit": one.unit} for one in _metrics_of(summary)
+            },
+            "tasks": list(dict.fromkeys(one.task_id for one in results)),
+            "results": [
+                {
+                    "arm": one.arm,
+                    "task": one.task_id,
+                    "split": one.split,
+                    "sample": one.sample,
+                    "stop": one.stop.value if one.stop else None,
+                    "scores": one.scores,
+                    "tags": one.tags,
+                    **self._addresses(one),
+                }
+                for one in results
+            ],
+        }
+
+    def task(self, task: str, gold: str | None) -> dict[str, Any]:
+        """One task: its gold patch, where it is known, and what each arm made of it.
+
+        Raises:
+            DatasetError: the evaluation's files cannot be read.
+        """
+        return {
+            "task": task,
+            "gold": gold,
+            "attempts": [
+                {
+                    "arm": one.arm,
+                    "sample": one.sample,
+                    "solved": one.scores.get("solved"),
+                    "official": one.scores.get("official"),
+                    "tests": one.tests,
+                    "patch": one.patch,
+                    **self._addresses(one),
+                }
+                for one in read_results(self._source)
+                if one.task_id == task
+            ],
+        }
+
+    def episode(self, arm: str, episode: Trajectory, gold: str | None) -> dict[str, Any]:
+        """What the evaluation says about an episode of one of its arms, or of its solver.
+
+        Args:
+            arm: name of the run folder that the episode is from.
+            episode: the episode.
+            gold: the gold patch of its task, where it is known.
+
+        Returns:
+            `scores` are the episode's own; `given` is the address of the episode whose pack a solver's episode began
+            with; `answers` are the attempts to fix the bug, that of this episode first (`mine`), each with its
+            outcome, patch, costs and the address of its steps. Of `mine`, `edited` says for each location of the pack
+            whether the patch changes a line of it, and `elsewhere` holds the changed lines that no location holds.
+
+        Raises:
+            DatasetError: the evaluation's files cannot be read.
+        """
+        summary = _read_summary(self._source) or {"solver": ""}
+        titles = _arm_labels(self._source)
+        found = [one for one in read_results(self._source) if one.task_id == episode.task.id]
+        own = next((one for one in found if one.arm == arm and episode.id in (one.trajectory, one.solver)), None)
+        answers = [self._answer(one, titles, gold) for one in found if one is not own and _was_tried(one)]
+        if own is not None and _was_tried(own):
+            pack = episode.context_pack
+            places = _places(own.patch, pack.locations) if pack is not None else {}
+            answers.insert(0, {**self._answer(own, titles, gold), "mine": True, **places})
+        return {
+            "evaluation": self._source.slug,
+            "arm": arm,
+            "title": titles.get(arm, arm),
+            "solver": summary["solver"],
+            "scores": own.scores if own is not None else {},
+            "given": self._keys.get((arm, own.trajectory)) if own is not None and own.solver == episode.id else None,
+            "answers": answers,
+        }
+
+    def _addresses(self, one: Result) -> dict[str, str | None]:
+        """The addresses of a result's episode and of the solver's."""
+        return {
+            "key": self._keys.get((one.arm, one.trajectory)),
+            "solver_key": self._keys.get((one.arm, one.solver)),
+        }
+
+    def _answer(self, one: Result, titles: Mapping[str, str], gold: str | None) -> dict[str, Any]:
+        """An attempt to fix the bug. If the arm's own agent made the patch, the costs are those of its episode."""
+        itself = "solver_steps" not in one.scores
+        prefix = "" if itself else "solver_"
+        return {
+            "arm": one.arm,
+            "title": titles.get(one.arm, one.arm),
+            "sample": one.sample,
+            "mine": False,
+            "itself": itself,
+            "solved": one.scores["solved"],
+            "official": one.scores.get("official"),
+            "tests": one.tests,
+            "patch": one.patch,
+            "like_gold": _changed(one.patch) == _changed(gold) if one.patch and gold else None,
+            **{name: one.scores.get(f"{prefix}{name}") for name in ("steps", "tokens", "cost", "seconds")},
+            "key": self._keys.get((one.arm, one.trajectory if itself else one.solver)),
+            "edited": None,
+            "elsewhere": [],
+        }
 
 
 def _metrics_of(summary: Mapping[str, Any] | None) -> list[Metric]:
@@ -72,105 +170,8 @@ def _metrics_of(summary: Mapping[str, Any] | None) -> list[Metric]:
     return [*METRICS, *own, *passes]
 
 
-def task_page(source: Source, task: str, keys: Mapping[tuple[str, str], str], gold: str | None) -> dict[str, Any]:
-    """One task of an evaluation: its gold patch, and what each arm made of it.
-
-    Args:
-        source: the evaluation.
-        task: the task's id.
-        keys: by (arm, id of the trajectory), the address of the episode.
-        gold: the gold patch, where it is known.
-
-    Raises:
-        DatasetError: its files cannot be read.
-    """
-    return {
-        "task": task,
-        "gold": gold,
-        "attempts": [
-            {
-                "arm": one.arm,
-                "sample": one.sample,
-                "solved": one.scores.get("solved"),
-                "official": one.scores.get("official"),
-                "tests": one.tests,
-                "patch": one.patch,
-                "key": keys.get((one.arm, one.trajectory)),
-                "solver_key": keys.get((one.arm, one.solver)),
-            }
-            for one in read_results(source)
-            if one.task_id == task
-        ],
-    }
-
-
-def episode_in_evaluation(
-    source: Source, arm: str, episode: Trajectory, gold: str | None, keys: Mapping[tuple[str, str], str]
-) -> dict[str, Any]:
-    """What an evaluation says about an episode of one of its arms, or of its solver.
-
-    Args:
-        source: the evaluation.
-        arm: name of the run folder that the episode is from.
-        episode: the episode.
-        gold: the gold patch of its task, where it is known.
-        keys: by (arm, id of the trajectory), the address of the episode.
-
-    Returns:
-        `scores` are the episode's own; `given` is the address of the episode whose pack a solver's episode began
-        with; `answers` are the attempts to fix the bug, that of this episode first (`mine`), each with its
-        outcome, patch, costs and the address of its steps. Of `mine`, `edited` says for each location of the pack
-        whether the patch changes a line of it, and `elsewhere` holds the changed lines that no location holds.
-
-    Raises:
-        DatasetError: the evaluation's files cannot be read.
-    """
-    summary = _read_summary(source) or {"solver": ""}
-    titles = _arm_labels(source)
-    found = [one for one in read_results(source) if one.task_id == episode.task.id]
-    own = next((one for one in found if one.arm == arm and episode.id in (one.trajectory, one.solver)), None)
-    answers = [_answer(one, titles, keys, gold) for one in found if one is not own and _was_tried(one)]
-    if own is not None and _was_tried(own):
-        pack = episode.context_pack
-        places = _places(own.patch, pack.locations) if pack is not None else {}
-        answers.insert(0, {**_answer(own, titles, keys, gold), "mine": True, **places})
-    return {
-        "evaluation": source.slug,
-        "arm": arm,
-        "title": titles.get(arm, arm),
-        "solver": summary["solver"],
-        "scores": own.scores if own is not None else {},
-        "given": keys.get((arm, own.trajectory)) if own is not None and own.solver == episode.id else None,
-        "answers": answers,
-    }
-
-
 def _was_tried(one: Result) -> bool:
     return "solved" in one.scores
-
-
-def _answer(
-    one: Result, titles: Mapping[str, str], keys: Mapping[tuple[str, str], str], gold: str | None
-) -> dict[str, Any]:
-    """An attempt to fix the bug. For an agent that made its patch itself, the costs are those of its own episode."""
-    itself = "solver_steps" not in one.scores
-    prefix = "" if itself else "solver_"
-    return {
-        "arm": one.arm,
-        "title": titles.get(one.arm, one.arm),
-        "sample": one.sample,
-        "mine": False,
-        "itself": itself,
-        "solved": one.scores["solved"],
-        "official": one.scores.get("official"),
-        "tests": one.tests,
-        "patch": one.patch,
-        "like_gold": _changed(one.patch) == _changed(gold) if one.patch and gold else None,
-        **{name: one.scores.get(f"{prefix}{name}") for name in ("steps", "tokens", "cost", "seconds")},
-        "key": keys.get((one.arm, one.trajectory if itself else one.solver)),
-        "edited": None,
-        "elsewhere": [],
-    }
 
 
 def _places(patch: str, locations: Sequence[Location]) -> dict[str, Any]:

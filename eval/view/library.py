@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,16 +14,10 @@ from gumshoe.eval.score.metrics import changed_lines, first_right_rank
 from gumshoe.eval.view.catalog import Catalog, CatalogEntry
 from gumshoe.eval.view.episode_page import cap, episode_page, root_of, tried_decisions
 from gumshoe.eval.view.episodes import conversation_in, read_line, read_row
-from gumshoe.eval.view.evaluation_pages import (
-    arm_label,
-    episode_in_evaluation,
-    evaluation_page,
-    read_results,
-    task_page,
-)
+from gumshoe.eval.view.evaluation_pages import EvaluationPages, arm_label, read_results
 from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.sources import GoldPatches, Source
-from gumshoe.records import Location, Trajectory
+from gumshoe.records import Trajectory
 
 __all__ = ["Library", "NotThere", "open_library"]
 
@@ -154,13 +148,12 @@ class Library:
 
     def evaluation(self, slug: str) -> Answer:
         """The figures of an evaluation. Raises NotThere and DatasetError."""
-        source = self._evaluation(slug)
-        return evaluation_page(source, self._keys(source))
+        return self._pages(self._evaluation(slug)).evaluation()
 
     def task(self, slug: str, task: str) -> Answer:
         """One task of an evaluation. Raises NotThere and DatasetError."""
         source = self._evaluation(slug)
-        found = task_page(source, task, self._keys(source), self._gold.find(task, source))
+        found = self._pages(source).task(task, self._gold.find(task, source))
         first = next((key for one in found["attempts"] if (key := one["key"] or one["solver_key"]) is not None), None)
         messages = self.catalog.episode(self._find(first)).messages if first is not None else ()
         asked = next((message.content for message in messages if message.role == "user"), "")
@@ -240,18 +233,14 @@ class Library:
         if parent is None or entry.live:
             return None
         try:
-            return episode_in_evaluation(parent, entry.source.path.name, episode, gold, self._keys(parent))
+            return self._pages(parent).episode(entry.source.path.name, episode, gold)
         except DatasetError:
             return None
 
-    def _keys(self, source: Source) -> Mapping[tuple[str, str], str]:
-        """The keys of an evaluation's episodes by (arm, id)."""
-        return {
-            (run.path.name, entry.row.id): entry.key
-            for run in self.catalog.sources
-            if run.parent == source.slug
-            for entry in self.catalog.episodes_in(run)
-        }
+    def _pages(self, evaluation: Source) -> EvaluationPages:
+        runs = [run for run in self.catalog.sources if run.parent == evaluation.slug]
+        keys = {(run.path.name, entry.row.id): entry.key for run in runs for entry in self.catalog.episodes_in(run)}
+        return EvaluationPages(evaluation, keys)
 
 
 class _Ranks:
@@ -279,5 +268,4 @@ class _Ranks:
         wanted = changed_lines(self._gold(entry.row.task))
         if not wanted or entry.row.locations is None:
             return None
-        places = (Location.model_construct(path=path, start=start, end=end) for path, start, end in entry.row.locations)
-        return first_right_rank(places, {path: set(lines) for path, lines in wanted.items()}) or 0
+        return first_right_rank(entry.row.locations, wanted) or 0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gumshoe.records import Step, StopReason, Trajectory
+from gumshoe.records import Location, Step, StopReason, Trajectory
 
 __all__ = ["REPORTED", "Row", "make_dataset_row", "make_row", "searchable_text"]
 
@@ -25,7 +25,7 @@ class Row:
     """What the list shows of an episode.
 
     `strip` has one letter per turn; `facts` holds whatever else can be filtered by; `locations` are those of the
-    report that ended the episode as (path, first line, last line), None if no report did.
+    report that ended the episode, None if no report did.
     """
 
     id: str
@@ -40,7 +40,7 @@ class Row:
     seconds: float | None
     created: str
     strip: str
-    locations: Sequence[tuple[str, int, int]] | None = None
+    locations: tuple[Location, ...] | None = None
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
@@ -83,7 +83,7 @@ def make_row(episode: Trajectory) -> Row:
         seconds=round(max((step.started_at + step.duration_s for step in steps), default=0.0), 3) or None,
         created=episode.provenance.created_at,
         strip="".join(map(_letter, steps[:MOST_STEPS])),
-        locations=_locations(episode) if episode.stop is StopReason.REPORTED else None,
+        locations=pack.locations if pack is not None and episode.stop is StopReason.REPORTED else None,
         facts={name: _cut(value) if isinstance(value, str) else value for name, value in facts.items()},
     )
 
@@ -111,11 +111,12 @@ def make_dataset_row(data: Mapping[str, Any], episode: Trajectory, view: str, sp
     if not view.startswith("seeker"):
         return row
     paid = row if episode.policy.agent == "seeker" else replace(row, tokens=None, cost=None)
+    pack = episode.context_pack
     return replace(
         paid,
-        outcome=REPORTED if episode.context_pack else "",
+        outcome=REPORTED if pack is not None else "",
         stop=REPORTED if data.get("stop") else row.stop,
-        locations=_locations(episode),
+        locations=None if pack is None else pack.locations,
     )
 
 
@@ -160,13 +161,6 @@ def _outcome(episode: Trajectory) -> str:
     if episode.resolved is None or episode.stop is StopReason.REPORTED:
         return episode.stop.value.replace("_", " ")
     return "resolved" if episode.resolved else "not resolved"
-
-
-def _locations(episode: Trajectory) -> list[tuple[str, int, int]] | None:
-    """The locations of the report; None if there is none."""
-    if episode.context_pack is None:
-        return None
-    return [(place.path, place.start, place.end) for place in episode.context_pack.locations]
 
 
 def _cut(text: str) -> str:
