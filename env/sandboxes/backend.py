@@ -1,14 +1,19 @@
-"""What a backend has to know: how to start a warden, and what the programs there may use."""
+"""What a backend has to know: how to start a warden, and what the programs there may use; and what backends share."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import tty
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from pexpect.fdpexpect import fdspawn
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
+from gumshoe.errors import SandboxError
 
 __all__ = [
     "HOME",
@@ -19,6 +24,7 @@ __all__ = [
     "SYSTEM_PATH",
     "TEMPORARY",
     "Backend",
+    "ChildProcess",
     "SandboxLayout",
     "program_environment",
     "resource_limits",
@@ -26,6 +32,7 @@ __all__ = [
 
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SHARED_MEMORY_MB = 64
+READ_BYTES = 1 << 16
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PROGRAM_ENVIRONMENT = {
     "LANG": "C.UTF-8",
@@ -106,3 +113,68 @@ def resource_limits(config: SandboxConfig, *, memory: bool) -> dict[str, int]:
 def program_environment(path: str, *, home: str, temporary: str) -> dict[str, str]:
     """The environment of programs in a sandbox without an image of its own."""
     return {"PATH": path, "HOME": home, "TMPDIR": temporary, **PROGRAM_ENVIRONMENT}
+
+
+class ChildProcess:
+    """The common part of backends whose warden is a child of this process: it has a session of its own.
+
+    Runs have many threads. A child that is forked from one of them may wait forever for a lock that another thread held
+    at that moment, so no Python runs in the child: `subprocess` forks, makes the session and starts the program in C.
+    The terminal is not a controlling one, so nothing is sent to the program when its host is killed and the terminal
+    hangs up: bwrap must not die of that halfway, between the two processes that it becomes. The warden ends at the end
+    of input.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._terminal: fdspawn[bytes] | None = None
+
+    def start(self, argv: Sequence[str], environment: Mapping[str, str], files: Sequence[int] = ()) -> SpawnBase[bytes]:
+        """Starts it on a raw terminal, and returns the host's end of that.
+
+        Args:
+            argv: the program, with its path, and its arguments.
+            environment: its whole environment.
+            files: descriptors that it inherits, by their numbers.
+
+        Raises:
+            SandboxError: it cannot be started.
+        """
+        try:
+            self._process, self._terminal = _start(argv, environment, files)
+        except OSError as error:
+            raise SandboxError(f"the sandbox could not be started: {error}") from None
+        return self._terminal
+
+    def close(self) -> None:
+        """Kills it, and with it everything that runs below it, and closes its terminal. Idempotent."""
+        process, terminal = self._process, self._terminal
+        self._process = self._terminal = None
+        if process is not None and terminal is not None:
+            process.kill()
+            process.wait()
+            terminal.close()
+
+
+def _start(
+    argv: Sequence[str], environment: Mapping[str, str], files: Sequence[int]
+) -> tuple[subprocess.Popen[bytes], fdspawn[bytes]]:
+    """The process and the host's end of its terminal. Raises OSError."""
+    master, slave = os.openpty()
+    try:
+        tty.setraw(slave)
+        process = subprocess.Popen(
+            list(argv),
+            env=dict(environment),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            pass_fds=tuple(files),
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    return process, fdspawn(master, timeout=None, maxread=READ_BYTES, use_poll=True)

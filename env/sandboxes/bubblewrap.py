@@ -13,11 +13,15 @@ the number of processes for the sandbox.
 
 from __future__ import annotations
 
+import ctypes
 import os
+import platform
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TypeVar
 
 from pexpect.spawnbase import SpawnBase
 
@@ -29,6 +33,7 @@ from gumshoe.env.sandboxes.backend import (
     STATE,
     SYSTEM_PATH,
     TEMPORARY,
+    ChildProcess,
     SandboxLayout,
     program_environment,
     resource_limits,
@@ -43,11 +48,15 @@ from gumshoe.env.sandboxes.host.bwrap import (
     parents,
     system_mounts,
 )
-from gumshoe.env.sandboxes.host.child import ChildProcess, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
 from gumshoe.env.virtualenvs import INSIDE, find_environment
 
-__all__ = ["BubblewrapBackend"]
+__all__ = ["BubblewrapBackend", "with_own_session_keyring"]
+
+KEYCTL = {"x86_64": 250, "aarch64": 219}
+JOIN_SESSION_KEYRING = 1
+
+Result = TypeVar("Result")
 
 
 class BubblewrapBackend(ChildProcess):
@@ -139,3 +148,29 @@ def _accounts(user: int) -> dict[str, str]:
         "/etc/group": f"root:x:0:\ngumshoe:x:{user}:\n",
         "/etc/hosts": "127.0.0.1 localhost gumshoe\n::1 localhost gumshoe\n",
     }
+
+
+def with_own_session_keyring(start: Callable[[], Result]) -> Result:
+    """Calls `start` where the session keyring is a new, empty one, which what it starts inherits.
+
+    A session keyring belongs to a thread, so `start` runs in a thread of its own and this one keeps its keyring. On a
+    kernel without keyrings there is nothing to keep.
+    """
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        number = KEYCTL.get(platform.machine())
+        if number is not None:
+            ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
+        try:
+            results.append(start())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=work, name="gumshoe-keyring")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

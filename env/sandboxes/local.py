@@ -20,8 +20,7 @@ from pathlib import Path
 from pexpect.spawnbase import SpawnBase
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.backend import SYSTEM_PATH, SandboxLayout, program_environment, resource_limits
-from gumshoe.env.sandboxes.host.child import ChildProcess
+from gumshoe.env.sandboxes.backend import SYSTEM_PATH, ChildProcess, SandboxLayout, program_environment, resource_limits
 from gumshoe.env.sandboxes.host.owners import name_folder, reap_folders_once
 
 __all__ = ["LocalBackend"]

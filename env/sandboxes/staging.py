@@ -1,28 +1,35 @@
 """Puts a task's repository and Gumshoe's modules into a sandbox, and activates its environment.
 
 An environment that an image keeps for its repository is activated once, for every program that runs there later.
-`FolderMirror` brings the copy of a repository up to date later, when the original has changed.
+
+With the repository comes the byte code of the task's tests, as pytest rewrites them. Programs in a sandbox write none,
+so that pytest would parse, rewrite and compile the test files in each run, which for many packages takes longer than
+their tests. It is made by `compile_tests` of `gumshoe.env.verifier.check`, and kept in the cache under a hash of the
+project's content and the environment that its tests run in.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
+import posixpath
 import tarfile
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.git import remove_future
-from gumshoe.env.sandboxes.byte_code import byte_code_archive
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks.projects import CACHES
 from gumshoe.env.virtualenvs import INSIDE, find_environment
-from gumshoe.errors import SandboxError, TaskError
-from gumshoe.protocols import Sandbox
-from gumshoe.records import Edit, Task
+from gumshoe.errors import TaskError
+from gumshoe.records import Task
+from gumshoe.storage import cache_folder, write_atomic
+from gumshoe.tools.runs.commands import is_pytest
 
-__all__ = ["FolderMirror", "stage"]
+__all__ = ["byte_code_archive", "byte_code_place", "is_byte_code_of_tests", "keep_byte_code", "stage", "staged_paths"]
 
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
@@ -34,6 +41,12 @@ SHOW = f"printf '%s\\0' {MARK} \"$(command -v python || command -v python3)\" &&
 OF_THE_SHELL = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 # The oldest Python that our injected modules run on.
 FIT = "import sys; sys.exit(sys.version_info < (3, 6))"
+BYTE_CODE_FOLDER = "__pycache__"
+BYTE_CODE_HEADER = 16
+BY_TIME = b"\0\0\0\0"
+"""The flags of byte code that names the time and size of its source; other byte code names the source's hash."""
+SETTLED_S = 10.0
+"""Byte code by time is left out if the file is younger than this: it might still change within the second."""
 
 
 def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
@@ -95,7 +108,7 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     """The repository as tar archives of some megabytes each; owners are left out."""
     buffer = io.BytesIO()
     archive = tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - closed by turns
-    for path in _staged_paths(folder, without):
+    for path in staged_paths(folder, without):
         archive.add(path, arcname=path.relative_to(folder).as_posix(), recursive=False, filter=_without_owner)
         if buffer.tell() > ARCHIVE_BYTES:
             archive.close()
@@ -106,7 +119,7 @@ def _archives(folder: Path, without: frozenset[str]) -> Iterator[bytes]:
     yield buffer.getvalue()
 
 
-def _staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
+def staged_paths(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
     """Everything below a folder that is copied into a sandbox; caches and the paths in `without` are not."""
     for parent, folders, files in os.walk(folder):
         place = Path(parent).relative_to(folder)
@@ -169,67 +182,79 @@ def _activate(sandbox: WardenSandbox, task: Task) -> None:
         sandbox.activate({}, python)
 
 
-Fact = tuple[int, int, int]
-"""Mode, time of the last change in nanoseconds, size in bytes."""
+def byte_code_place(task: Task) -> Path | None:
+    """The file in the cache for the byte code of a task's tests; None for a task that has none.
 
-
-class FolderMirror:
-    """Remembers what a folder held when it was copied into a sandbox, and brings the copy up to date later.
-
-    Changes are noticed by mode, time and size. What programs have changed in the sandbox stays, unless the same file
-    changes in the folder.
-
-    Args:
-        folder: the folder; the sandbox's copy is made just after.
-        without: what is not copied.
+    A task has some if pytest runs the tests of a folder in an environment.
     """
+    space = task.workspace
+    if space.path is None or space.content is None or space.environment is None or not is_pytest(task.entrypoint):
+        return None
+    facts = "\n".join((space.content, space.environment, space.workdir))
+    return cache_folder() / "byte_code" / f"{hashlib.sha256(facts.encode()).hexdigest()[:24]}.tar"
 
-    def __init__(self, folder: Path, without: Iterable[str] = ()) -> None:
-        self._folder = folder
-        self._without = frozenset(without)
-        self._known = self._facts()
 
-    def update(self, sandbox: Sandbox) -> list[Edit]:
-        """Copies what has changed since the last time, and returns the changes.
+def is_byte_code_of_tests(path: str) -> bool:
+    """Whether a file is byte code of a test file that pytest has rewritten."""
+    parts = path.split("/")
+    return BYTE_CODE_FOLDER in parts[-2:-1] and "-pytest-" in parts[-1] and path.endswith(".pyc")
 
-        Raises:
-            SandboxError: a file cannot be copied; a new sandbox is needed.
-        """
-        now = self._facts()
-        changed = sorted(path for path in now.keys() | self._known.keys() if now.get(path) != self._known.get(path))
-        self._known = now
-        try:
-            return [self._copy(path, sandbox) for path in changed]
-        except OSError as error:
-            raise SandboxError(f"{self._folder} cannot be copied again: {error}") from None
 
-    def _copy(self, path: str, sandbox: Sandbox) -> Edit:
-        try:
-            before = sandbox.read_file(path)
-        except FileNotFoundError:
-            before = None
-        try:
-            after = (self._folder / path).read_bytes()
-        except FileNotFoundError:
-            after = None
-        if after is not None:
-            sandbox.write_file(path, after, mode=(self._folder / path).stat().st_mode & 0o777)
-        elif before is not None:
-            sandbox.remove_file(path)
-        return Edit(path=path, before=_text(before), after=_text(after))
+def keep_byte_code(place: Path, files: Mapping[str, bytes]) -> None:
+    """Keeps the byte code in these files, by their paths in the workspace."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(place, _byte_code_tar(files))
 
-    def _facts(self) -> dict[str, Fact]:
-        """The regular files that are copied into sandboxes."""
-        found: dict[str, Fact] = {}
-        for path in _staged_paths(self._folder, self._without):
-            try:
-                facts = path.lstat()
-            except OSError:
+
+def byte_code_archive(task: Task) -> bytes | None:
+    """A tar archive of what is kept for a task, to unpack in its workspace; None where nothing is kept.
+
+    Test files that the task changes or lacks have none. The task's folder is the one that its content was made from.
+    """
+    place = byte_code_place(task)
+    if place is None or not place.is_file():
+        return None
+    folder, overlay = Path(str(task.workspace.path)), frozenset(task.workspace.overlay)
+    return _byte_code_tar(dict(_fitting_byte_code(place, folder, overlay)))
+
+
+def _fitting_byte_code(place: Path, folder: Path, overlay: Collection[str]) -> Iterator[tuple[str, bytes]]:
+    with tarfile.open(place) as archive:
+        for info in archive:
+            source = _test_file_of(info.name)
+            if not {source, *map(str, PurePosixPath(source).parents)}.isdisjoint(overlay):
                 continue
-            if path.is_file() and not path.is_symlink():
-                found[path.relative_to(self._folder).as_posix()] = (facts.st_mode, facts.st_mtime_ns, facts.st_size)
-        return found
+            file = archive.extractfile(info)
+            data = _with_time_of(file.read() if file else b"", folder / source)
+            if data is not None:
+                yield info.name, data
 
 
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode("utf-8", "surrogateescape")
+def _test_file_of(path: str) -> str:
+    """The test file that byte code is made from."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(posixpath.dirname(folder), name.partition(".")[0] + ".py")
+
+
+def _with_time_of(data: bytes, source: Path) -> bytes | None:
+    """The byte code with the time of the file, which its copy in a sandbox keeps; None where it does not fit."""
+    try:
+        facts = source.stat()
+    except OSError:
+        return None
+    if data[4:8] != BY_TIME:
+        return data
+    moment, size = (number & 0xFFFFFFFF for number in (int(facts.st_mtime), facts.st_size))
+    if data[12:BYTE_CODE_HEADER] != size.to_bytes(4, "little") or time.time() - facts.st_mtime < SETTLED_S:
+        return None
+    return data[:8] + moment.to_bytes(4, "little") + data[12:]
+
+
+def _byte_code_tar(files: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, data in sorted(files.items()):
+            info = tarfile.TarInfo(path)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return buffer.getvalue()

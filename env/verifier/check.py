@@ -14,8 +14,8 @@ from pydantic import Field
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import parse_patch
-from gumshoe.env.sandboxes.byte_code import is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
+from gumshoe.env.sandboxes.staging import byte_code_place, is_byte_code_of_tests, keep_byte_code
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns
@@ -197,7 +197,7 @@ def compile_tests(tasks: Iterable[Task], config: SandboxConfig) -> None:
 
     What is known already is skipped, and so is a task without such byte code. Raises as `open_sandbox`.
     """
-    missing = {place: task for task in tasks if (place := place_of(task)) is not None and not place.is_file()}
+    missing = {place: task for task in tasks if (place := byte_code_place(task)) is not None and not place.is_file()}
     for place, task in missing.items():
         keep_byte_code(place, _compiled(task, config))
 
@@ -208,7 +208,7 @@ def _compiled(task: Task, config: SandboxConfig) -> dict[str, bytes]:
     argv = [*task.entrypoint, "--collect-only"]
     with open_sandbox(clean, config, trusted=True) as sandbox:
         sandbox.run(argv, env={"PYTHONDONTWRITEBYTECODE": ""}, timeout=task.limits.command_timeout_s)
-        found = [entry for entry in sandbox.walk() if entry.kind == "file" and is_of_tests(entry.path)]
+        found = [entry for entry in sandbox.walk() if entry.kind == "file" and is_byte_code_of_tests(entry.path)]
         if sum(entry.size for entry in found) > MOST_BYTE_CODE:
             return {}
         return {entry.path: sandbox.read_file(entry.path) for entry in found}

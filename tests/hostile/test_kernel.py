@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.env import SandboxConfig, open_sandbox
+from gumshoe.env.sandboxes.bubblewrap import KEYCTL, with_own_session_keyring
 from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.host.child import KEYCTL, with_own_session_keyring
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
 from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.records import Task

@@ -1,1 +1,1 @@
-"""What sandboxes without a daemon take from this machine: programs, namespaces, filters and folders."""
+"""What sandboxes take from this machine: programs, namespaces, filters and folders."""

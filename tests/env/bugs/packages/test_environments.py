@@ -26,8 +26,8 @@ from gumshoe.env.bugs.packages.build_sandbox import BuildResult
 from gumshoe.env.bugs.packages.environment import build_environment
 from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.diff import make_patch
-from gumshoe.env.sandboxes.byte_code import byte_code_archive, is_of_tests, keep_byte_code, place_of
 from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.staging import byte_code_archive, byte_code_place, is_byte_code_of_tests, keep_byte_code
 from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.check import compile_tests
@@ -123,7 +123,7 @@ def package(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """One of the packages, its cache without byte code of tests; the project's files are years old."""
     package: Package = request.getfixturevalue(request.param)
     monkeypatch.setenv("GUMSHOE_CACHE", str(package.root / "cache"))
-    place = place_of(package.task)
+    place = byte_code_place(package.task)
     assert place is not None
     place.unlink(missing_ok=True)
     for path in (package.root / "project").rglob("*.py"):
@@ -162,7 +162,7 @@ def test_byte_code_of_tests_is_made_once_and_is_there_in_every_sandbox(package: 
     task = package.task
     assert byte_code_archive(task) is None
     compile_tests([task, task], BUBBLEWRAP)
-    place = place_of(task)
+    place = byte_code_place(task)
     assert place is not None
     made = place.stat().st_mtime_ns
     compile_tests([task], BUBBLEWRAP)
@@ -170,7 +170,7 @@ def test_byte_code_of_tests_is_made_once_and_is_there_in_every_sandbox(package: 
     names = sorted(kept(task))
     assert [name.partition(".")[0] for name in names] == ["__pycache__/conftest", "tests/__pycache__/test_shop"]
     with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
-        assert sorted(entry.path for entry in sandbox.walk() if is_of_tests(entry.path)) == names
+        assert sorted(entry.path for entry in sandbox.walk() if is_byte_code_of_tests(entry.path)) == names
         assert sandbox.run(task.entrypoint, timeout=60).exit_code == 1
 
 
@@ -180,7 +180,7 @@ def test_byte_code_is_what_pytest_runs_in_sandboxes_but_not_in_verdicts(package:
     compile_tests([task], BUBBLEWRAP)
     (name,) = [name for name in kept(task) if "test_shop" in name]
     easy = marshal.dumps(compile(EASY, "/workspace/tests/test_shop.py", "exec"))
-    place = place_of(task)
+    place = byte_code_place(task)
     assert place is not None
     keep_byte_code(place, {name: kept(task)[name][:16] + easy})
     with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
@@ -212,11 +212,11 @@ def test_only_tests_that_pytest_runs_in_an_environment_have_byte_code(package: P
     unittest = package.task.model_copy(update={"entrypoint": ("python", "-m", "unittest")})
     space = package.task.workspace.model_copy(update={"environment": None})
     for other in (unittest, package.task.model_copy(update={"workspace": space})):
-        assert place_of(other) is None
+        assert byte_code_place(other) is None
         compile_tests([other], BUBBLEWRAP)
         assert byte_code_archive(other) is None
-    assert not is_of_tests("tests/__pycache__/shop.cpython-311.pyc")
-    assert not is_of_tests("tests/test_shop.cpython-311-pytest-9.0.pyc")
+    assert not is_byte_code_of_tests("tests/__pycache__/shop.cpython-311.pyc")
+    assert not is_byte_code_of_tests("tests/test_shop.cpython-311-pytest-9.0.pyc")
 
 
 def warm_run(task: Task, config: SandboxConfig = QUICK) -> tuple[TestRun, list[str]]:
