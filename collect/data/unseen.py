@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from gumshoe.collect.episode.conversation import parse_decision
 from gumshoe.collect.episode.tool_output import ToolOutput, shown_code
@@ -74,6 +74,13 @@ class Unseen:
 
     step: int
     where: Where
+    kind: Kind
+    text: str
+
+
+class Mention(NamedTuple):
+    """Something that a text says and nothing has shown."""
+
     kind: Kind
     text: str
 
@@ -182,19 +189,18 @@ def _of_step(step: Step, turn: Sequence[Message], roles: Mapping[str, Decision],
         if roles.get(call.name) is Decision.REPORT:
             yield from _marked(step.index, "report", _in_report(arguments, seen))
             continue
-        places: Iterator[tuple[Kind, str]] = (("place", place) for place in _places_of(arguments, seen))
-        yield from _marked(step.index, "call", places)
+        yield from _marked(step.index, "call", _in_call(arguments, seen))
         if roles.get(call.name) is Decision.EDIT:
             code = str(arguments.get("code") or "")
             yield from _marked(step.index, "edit", _in_code(code, seen))
 
 
-def _marked(step: int, where: Where, found: Iterator[tuple[Kind, str]]) -> Iterator[Unseen]:
+def _marked(step: int, where: Where, found: Iterator[Mention]) -> Iterator[Unseen]:
     """The first of what was found in one text, each with its step and the part of it."""
-    return (Unseen(step, where, kind, text) for kind, text in islice(found, MOST_OF_A_TEXT))
+    return (Unseen(step, where, mention.kind, mention.text) for mention in islice(found, MOST_OF_A_TEXT))
 
 
-def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
+def _in_prose(text: str, seen: _Seen) -> Iterator[Mention]:
     unshown: list[str] = []
 
     def unquote(match: re.Match[str]) -> str:
@@ -207,27 +213,27 @@ def _in_prose(text: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
     text = QUOTED.sub(unquote, text)
     for match in PLACE.finditer(text):
         if not seen.has_lines(match["path"], [int(match["line"])]):
-            yield "place", match[0]
+            yield Mention("place", match[0])
     rest = PLACE.sub(" ", text)
     for match in PATH.finditer(rest):
         if not seen.has(match[0]):
-            yield "place", match[0]
+            yield Mention("place", match[0])
     rest = PATH.sub(" ", rest)
     for quoted in unshown:
         left = PATH.sub(" ", PLACE.sub(" ", quoted))
         if len(left.strip()) > 1 and not seen.has(left):
-            yield "string", left
+            yield Mention("string", left)
     for word in dict.fromkeys(WORD.findall(rest)):
         if word not in seen.words and (word in seen.later or _is_in_capitals(word, seen)):
-            yield "name", word
+            yield Mention("name", word)
     for match in CODE_WORD.finditer(rest):
         words = match[0].split(".")
         missing = [word for word in words if word not in seen.words and word not in KNOWN]
         if missing and not (len(words) > 1 and words[0] in OTHERS):
-            yield "name", match[0]
+            yield Mention("name", match[0])
     for number in NUMBER.findall(rest):
         if number not in seen.numbers:
-            yield "number", number
+            yield Mention("number", number)
 
 
 def _is_in_capitals(word: str, seen: _Seen) -> bool:
@@ -236,13 +242,13 @@ def _is_in_capitals(word: str, seen: _Seen) -> bool:
     return capitals and seen.words.isdisjoint((word.lower(), word.capitalize()))
 
 
-def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
+def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
     for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
         yield from _in_location(place, seen)
         code = str(place.get("code") or "")
         # The text of a frame shows only the beginning of long lines, and no colon at the end.
         if not seen.has(code[:MOST_OF_CODE].rstrip(" :")):
-            yield "string", code
+            yield Mention("string", code)
     for finding in _items(arguments.get("findings")):
         yield from _in_prose(str(finding.get("claim") or ""), seen)
     for item in _items(arguments.get("ruled_out")):
@@ -250,38 +256,38 @@ def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, s
     yield from _in_prose(str(arguments.get("hypothesis") or ""), seen)
 
 
-def _in_location(place: dict[str, Any], seen: _Seen) -> Iterator[tuple[Kind, str]]:
+def _in_location(place: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
     path = str(place.get("path") or "")
     start = _number(place.get("start") or place.get("line"))
     if start is not None:
         ends = {start, _number(place.get("end")) or start}
         if not all(seen.has_lines(path, [line]) for line in ends):
-            yield "place", f"{path}:{start}"
+            yield Mention("place", f"{path}:{start}")
     elif path and not seen.has(path):
-        yield "place", path
+        yield Mention("place", path)
     symbol = str(place.get("symbol") or place.get("function") or "")
     if any(word not in seen.words for word in WORD.findall(symbol)):
-        yield "name", symbol
+        yield Mention("name", symbol)
     yield from _in_prose(str(place.get("why") or ""), seen)
 
 
-def _places_of(arguments: dict[str, Any], seen: _Seen) -> Iterator[str]:
+def _in_call(arguments: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
     """Files that nothing has named, and lines of breakpoints and edits that nothing has shown."""
     path, start = str(arguments.get("path") or ""), arguments.get("start")
     if path.strip("./") and not seen.has(path.removeprefix("./")) and not _is_new_file(arguments):
-        yield path
+        yield Mention("place", path)
     elif "code" in arguments and isinstance(start, int):
         end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
         if not seen.has_lines(path, range(start - 1, max(start, end or start) + 1)):
-            yield f"{path}:{start}"
+            yield Mention("place", f"{path}:{start}")
     for name in _functions_of(arguments):
         if any(word not in seen.words for word in WORD.findall(name)):
-            yield name
+            yield Mention("place", name)
     items = [*_items(arguments.get("variants")), *_items(arguments.get("probes"))]
     for text in (arguments.get("command"), arguments.get("function"), *map(_place, items)):
         for match in PLACE.finditer(str(text or "")):
             if not seen.may_go_to(match["path"], [int(match["line"])]):
-                yield match[0]
+                yield Mention("place", match[0])
 
 
 def _functions_of(arguments: dict[str, Any]) -> list[str]:
@@ -298,18 +304,18 @@ def _is_new_file(arguments: dict[str, Any]) -> bool:
     return "code" in arguments and arguments.get("start") is None
 
 
-def _in_code(code: str, seen: _Seen) -> Iterator[tuple[Kind, str]]:
+def _in_code(code: str, seen: _Seen) -> Iterator[Mention]:
     for match in STRING.finditer(code):
         text = match[1] or match[2] or ""
         if text and not seen.has(text):
-            yield "string", text
+            yield Mention("string", text)
     rest = STRING.sub(" ", code)
     for word in WORD.findall(rest):
         if word not in seen.words and word not in KNOWN:
-            yield "name", word
+            yield Mention("name", word)
     for number in NUMBER.findall(rest):
         if number not in seen.numbers:
-            yield "number", number
+            yield Mention("number", number)
 
 
 def _shown_lines(output: ToolOutput) -> Iterator[tuple[str, Iterable[int]]]:

@@ -140,7 +140,7 @@ def parse_command(line: str, call_id: str, tools: Sequence[ToolSchema] = ()) -> 
     name, _, rest = line.strip().partition(" ")
     schema = next((tool for tool in tools if tool.name == name), None)
     if schema is None:
-        return ToolCall(id=call_id, name=name) if tools else _named_only(line, call_id)
+        return ToolCall(id=call_id, name=name) if tools else _by_schema(name, rest, call_id, None)
     only = line_parameter(schema)
     if only is not None and not rest.lstrip().startswith(f"{only}="):
         return ToolCall(id=call_id, name=name, arguments={only: rest.strip()} if rest.strip() else {})
@@ -161,7 +161,9 @@ def line_parameter(schema: ToolSchema) -> str | None:
     return names[0] if names[0] in required else None
 
 
-def _by_schema(name: str, rest: str, call_id: str, properties: Properties) -> ToolCall:
+def _by_schema(name: str, rest: str, call_id: str, schema: Properties | None) -> ToolCall:
+    """The call with arguments by their names and, where the schema is known, by their order."""
+    properties = schema or {}
     arguments: dict[str, Any] = {}
     free: list[str] = []
     for word in _words(rest):
@@ -174,23 +176,12 @@ def _by_schema(name: str, rest: str, call_id: str, properties: Properties) -> To
     for word in free[len(open_names) :]:
         key, equals, value = word.partition("=")
         if not equals or not key.isidentifier():
-            takes = ", ".join(properties) or "no arguments"
-            why = f"{word!r} is one argument too many: {name} takes {takes}"
+            why = f"{word!r} is one argument too many: {name} takes {', '.join(properties) or 'no arguments'}"
+            if schema is None:
+                why = f"{word!r} is not of the form argument=value"
             return ToolCall(id=call_id, name=name, parse_error=why, raw=f"{name} {rest}")
         arguments[key] = _value(value)  # The tool itself says that it has no such argument.
     arguments.update({key: _typed(word, properties[key]) for key, word in zip(open_names, free, strict=False)})
-    return ToolCall(id=call_id, name=name, arguments=arguments)
-
-
-def _named_only(line: str, call_id: str) -> ToolCall:
-    name, *words = _words(line) or [""]
-    arguments: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
-            why = f"{word!r} is not of the form argument=value"
-            return ToolCall(id=call_id, name=name, parse_error=why, raw=line)
-        arguments[key] = _value(value)
     return ToolCall(id=call_id, name=name, arguments=arguments)
 
 

@@ -31,14 +31,7 @@ from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
 from gumshoe.storage import read_records
 
-__all__ = [
-    "TRUSTED_KINDS",
-    "Recordings",
-    "ScriptedPolicy",
-    "check_policy",
-    "load_script",
-    "make_policy",
-]
+__all__ = ["TRUSTED_KINDS", "ScriptedPolicy", "check_policy", "make_policy"]
 
 TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
 """Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
@@ -59,7 +52,7 @@ def check_policy(config: PolicyConfig) -> None:
         case CustomConfig():
             load_path(config.path, "policy")
         case ReplayConfig():
-            _recordings(config.run)
+            load_recordings(config.run)
         case _:
             return
 
@@ -72,13 +65,17 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
         PolicyError: a replayed run has no episode of the task, or one's own policy raises something.
     """
     match config:
-        case TeacherConfig() | TracebackConfig() | SuspectConfig() | VaryConfig() | InvestigatorConfig():
-            needs_test = task.regime == "issue" and not isinstance(config, TeacherConfig)
-            return ScriptedSeeker(_make_strategy(config, task, oracle), seed=seed, needs_test=needs_test)
+        case TeacherConfig():
+            return ScriptedSeeker(_teacher(config, task, oracle), seed=seed)
+        case TracebackConfig() | SuspectConfig() | VaryConfig() | InvestigatorConfig():
+            return ScriptedSeeker(_strategy(config), seed=seed, needs_test=task.regime == "issue")
         case ScriptedConfig():
             return ScriptedPolicy(load_script(Path(config.script)))
         case ReplayConfig():
-            return _recordings(config.run).policy(task.id)
+            script = load_recordings(config.run).get(task.id)
+            if script is None:
+                raise PolicyError(f"{config.run} has no trajectory of task {task.id} to replay")
+            return ScriptedPolicy(script, kind="replay", trusted=False)
         case CustomConfig():
             return _custom(config, task, seed)
         case HumanConfig():
@@ -97,27 +94,23 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
             assert_never(config)
 
 
-def _make_strategy(
-    config: TeacherConfig | TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig,
-    task: Task,
-    oracle: Oracle | None,
-) -> Strategy:
-    """How a scripted seeker chooses its turns. Raises ConfigError if the teacher lacks an oracle."""
-    match config:
-        case TeacherConfig():
-            from gumshoe.collect.policies.teacher import Teacher
+def _teacher(config: TeacherConfig, task: Task, oracle: Oracle | None) -> Strategy:
+    from gumshoe.collect.policies.teacher import Teacher
 
-            if oracle is None:
-                raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source provides none")
-            return Teacher(task, oracle, explore=config.explore, whole_functions=config.locations == "functions")
-        case InvestigatorConfig():
-            from gumshoe.collect.policies.investigator.policy import Investigator
+    if oracle is None:
+        raise ConfigError(f"the scripted teacher needs the oracle of {task.id}: its source provides none")
+    return Teacher(task, oracle, explore=config.explore, whole_functions=config.locations == "functions")
 
-            return Investigator(sure=config.sure, patience=config.patience, turns=config.turns)
-        case TracebackConfig() | SuspectConfig() | VaryConfig():
-            from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, VarySuspects
 
-            return {"traceback": TRACEBACK, "suspect": SUSPECT, "vary": VarySuspects()}[config.kind]
+def _strategy(config: TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig) -> Strategy:
+    """How a seeker that does not know the answer chooses its turns."""
+    if isinstance(config, InvestigatorConfig):
+        from gumshoe.collect.policies.investigator.policy import Investigator
+
+        return Investigator(sure=config.sure, patience=config.patience, turns=config.turns)
+    from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, VarySuspects
+
+    return {"traceback": TRACEBACK, "suspect": SUSPECT, "vary": VarySuspects()}[config.kind]
 
 
 def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
@@ -136,11 +129,6 @@ def _custom(config: CustomConfig, task: Task, seed: int) -> Policy:
             f"{config.path!r} is not a policy: it lacks {', '.join(missing)} (see gumshoe.protocols.Policy)"
         )
     return made
-
-
-@lru_cache(maxsize=4)
-def _recordings(run: str) -> Recordings:
-    return Recordings(Path(run))
 
 
 class ScriptedPolicy:
@@ -173,18 +161,10 @@ def load_script(path: Path) -> tuple[Completion, ...]:
     return tuple(read_records(path, Completion, error=ConfigError))
 
 
-class Recordings:
-    """The first trajectory of each task in a run folder, read once. Raises DatasetError."""
-
-    def __init__(self, run: Path) -> None:
-        self._run = run
-        self._scripts = {}
-        for trajectory in read_trajectories(run):
-            script = tuple(step.completion for step in trajectory.steps)
-            self._scripts.setdefault(trajectory.task.id, script)
-
-    def policy(self, task_id: str) -> ScriptedPolicy:
-        """A policy that does what was done on the task. Raises PolicyError for a task that is not in the run."""
-        if task_id not in self._scripts:
-            raise PolicyError(f"{self._run} has no trajectory of task {task_id} to replay")
-        return ScriptedPolicy(self._scripts[task_id], kind="replay", trusted=False)
+@lru_cache(maxsize=4)
+def load_recordings(run: str) -> dict[str, tuple[Completion, ...]]:
+    """What was done on each task of a run folder, in its first trajectory. Raises DatasetError."""
+    scripts: dict[str, tuple[Completion, ...]] = {}
+    for trajectory in read_trajectories(Path(run)):
+        scripts.setdefault(trajectory.task.id, tuple(step.completion for step in trajectory.steps))
+    return scripts

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import signal
 import threading
 import time
@@ -19,11 +18,11 @@ from gumshoe.records import Usage
 
 __all__ = ["TICK_S", "Control", "Interrupted", "run_cancellable", "run_parallel", "run_threads", "stop_on_signals"]
 
-POLL_S = 0.25
 CANCEL_TIMEOUT_S = 10.0
+TICK_S = 0.25
+"""How often what waits looks around."""
 T = TypeVar("T")
 Job = TypeVar("Job")
-TICK_S = 0.25
 
 
 class Interrupted(Exception):
@@ -140,12 +139,12 @@ def run_cancellable(control: Control, call: Callable[[], T], cancel: Callable[[]
     """
     future: Future[T] = Future()
     threading.Thread(target=_settle, args=(future, call), name="gumshoe-call", daemon=True).start()
-    while not _ended(future, POLL_S):
+    while not _ended(future, TICK_S):
         if control.aborting:
             deadline = time.monotonic() + CANCEL_TIMEOUT_S
             while cancel is not None and time.monotonic() < deadline and not _ended(future, 0):
                 cancel()
-                _ended(future, POLL_S)
+                _ended(future, TICK_S)
             raise Interrupted
     return future.result()
 
@@ -203,23 +202,21 @@ def run_parallel(
     Raises:
         GumshoeError: the first error that a job ended with; no further job is begun after it.
     """
-    todo: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    count = 0
-    for count, job in enumerate(jobs, start=1):  # noqa: B007 - only the count is wanted
-        todo.put(job)
+    todo = list(jobs)
+    left = iter(todo)  # Taking the next one of a list is a single step: no two threads get the same job.
     errors: list[BaseException] = []
 
     def serve() -> None:
-        while not control.finishing and not errors:
-            try:
-                work(todo.get_nowait())
-            except queue.Empty:
+        for job in left:
+            if control.finishing or errors:
                 return
+            try:
+                work(job)
             except BaseException as error:
                 # Handed to the waiting thread, which raises it.
                 errors.append(error)
 
-    run_threads([threading.Thread(target=serve, daemon=True) for _ in range(min(workers, count))], on_tick)
+    run_threads([threading.Thread(target=serve, daemon=True) for _ in range(min(workers, len(todo)))], on_tick)
     if errors:
         raise next((error for error in errors if not isinstance(error, GumshoeError)), errors[0])
 

@@ -18,7 +18,7 @@ import queue
 import random
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -106,19 +106,21 @@ def open_factories(runner: str, ray: RayConfig) -> Generator[MakeFactory]:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a run ended: episodes planned, finished in all, finished by this process, and given up; and why it stopped
-    early, if it did.
+    """How a run ended. An episode that branches counts as one, and is finished when its whole tree is.
 
-    An episode that branches is finished when its whole tree is; `branches` counts the additional episodes of trees,
-    which are in `now`, too.
+    Attributes:
+        planned: all episodes of the run.
+        finished: those that are finished, now or earlier.
+        gave_up: those that have failed too often.
+        branches: the additional episodes of trees that are finished.
+        stopped: why the run ended early; None if it did not.
     """
 
     planned: int
     finished: int
-    now: int
     gave_up: int
+    branches: int
     stopped: str | None
-    branches: int = 0
 
 
 def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
@@ -129,7 +131,7 @@ def plan_episodes(config: CollectConfig, run: str) -> list[EpisodeSpec]:
             task=task,
             oracle=oracle,
             sample=sample,
-            seed=_episode_seed(config.seed, task.id, sample),
+            seed=random.Random(f"{config.seed}/{task.id}/{sample}").getrandbits(48),
             run=run,
             eval_on_submit=config.eval_on_submit,
             score_report=config.branch is not None,
@@ -211,16 +213,20 @@ class Runner:
             raise self._fatal
         return self._result(episodes)
 
-    def _result(self, episodes: Iterable[EpisodeSpec]) -> RunResult:
-        trees = list(episodes)
-        open_ones = sum(self._has_open_episodes(episode) for episode in trees)
-        finished = sum(is_whole(episode, self._config.branch, self._folder.nodes) for episode in trees)
+    def _result(self, trees: Sequence[EpisodeSpec]) -> RunResult:
+        open_ones = sum(self._has_open_episodes(root) for root in trees)
+        finished = sum(is_whole(root, self._config.branch, self._folder.nodes) for root in trees)
         stopped = None
         if open_ones:
             exhausted = self._control.exhausted
             stopped = f"the budget of {exhausted} is used up" if exhausted else "interrupted"
-        branches = sum(node is not None and node.branch is not None for node in self._folder.nodes.values())
-        return RunResult(len(trees), finished, self._finished, len(trees) - open_ones - finished, stopped, branches)
+        return RunResult(
+            planned=len(trees),
+            finished=finished,
+            gave_up=len(trees) - open_ones - finished,
+            branches=sum(node is not None and node.branch is not None for node in self._folder.nodes.values()),
+            stopped=stopped,
+        )
 
     def _has_open_episodes(self, episode: EpisodeSpec) -> bool:
         return next(self._open_episodes(episode), None) is not None
@@ -381,15 +387,7 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
 
 def chosen_tasks(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
     """As `wanted_tasks`, shuffled and limited; broken entries are logged and left out."""
-    tasks = wanted_tasks(config, _log_skipped)
+    tasks = wanted_tasks(config, lambda error: log.warning("skipped: %s", error))
     if config.shuffle:
         random.Random(seed).shuffle(tasks)
     return tasks if config.limit is None else tasks[: config.limit]
-
-
-def _log_skipped(error: TaskError) -> None:
-    log.warning("skipped: %s", error)
-
-
-def _episode_seed(run_seed: int, task_id: str, sample: int) -> int:
-    return random.Random(f"{run_seed}/{task_id}/{sample}").getrandbits(48)

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import anthropic
 from anthropic.types import Message as Answer
 
-from gumshoe.collect.config import AnthropicConfig, Prices
+from gumshoe.collect.config import AnthropicConfig
 from gumshoe.collect.episode.conversation import count_turns
-from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient
 from gumshoe.errors import ContextOverflow
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 from gumshoe.text import clean
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["AnthropicPolicy", "as_blocks", "as_tool", "read_message", "thoughts_of"]
+__all__ = ["AnthropicPolicy"]
 
 Blocks = list[dict[str, Any]]
 FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
@@ -27,13 +26,14 @@ FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "refusal": "content_filter",
 }
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
-OVERFLOW_STATUS = frozenset({400, 413})
 
 
 class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
     """The Messages API. System prompt, tools and the conversation so far are marked for the provider's cache."""
 
     kind = "anthropic"
+    sdk_error = anthropic.APIError
+    overflow_status = frozenset({400, 413})
 
     def _connect(self) -> anthropic.Anthropic:
         # The thoughts of each turn. Made here, which the base's `__init__` calls: this class needs none of its own.
@@ -59,35 +59,20 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
         further = {name: value for name, value in optional.items() if value is not None} | config.extra_body
         return {**request, "extra_body": further} if further else request
 
-    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str]) -> Completion:
         answer = self._ask(request)
+        if answer.stop_reason is None:
+            raise Transient("the answer ended before it was complete")
         if answer.stop_reason == "model_context_window_exceeded":
             raise ContextOverflow(f"the conversation no longer fits {self.model}")
         self._thoughts[turn] = thoughts_of(answer)
-        return read_message(
-            answer,
-            model=self.model,
-            duration_s=time.monotonic() - started,
-            prices=self._config.prices,
-            call_prefix=f"call-{turn}",
-            offered=offered,
-        )
+        return read_message(answer, model=self.model, call_prefix=f"call-{turn}", offered=offered)
 
-    def _ask(self, request: dict[str, Any]) -> anthropic.types.Message:
-        """One try. Raises Transient, ContextOverflow or PolicyError."""
-        try:
-            if not self._config.stream:
-                answer = self._client.messages.create(**request)
-            else:
-                with self._client.messages.stream(**request) as stream:
-                    answer = stream.get_final_message()
-            if answer.stop_reason is None:
-                raise Transient("the answer ended before it was complete")
-            return answer
-        except anthropic.APIStatusError as error:
-            raise self.refused(error, overflow=OVERFLOW_STATUS) from None
-        except anthropic.APIError as error:
-            raise Transient(str(error) or type(error).__name__) from None
+    def _ask(self, request: dict[str, Any]) -> Answer:
+        if not self._config.stream:
+            return self._client.messages.create(**request)
+        with self._client.messages.stream(**request) as stream:
+            return stream.get_final_message()
 
 
 def as_blocks(messages: Sequence[Message], thoughts: Mapping[int, Blocks]) -> tuple[str, list[dict[str, Any]]]:
@@ -124,15 +109,7 @@ def as_tool(schema: ToolSchema) -> dict[str, Any]:
     return {"name": schema.name, "description": schema.description, "input_schema": schema.parameters}
 
 
-def read_message(
-    answer: Answer,
-    *,
-    model: str,
-    duration_s: float,
-    prices: Prices | None,
-    call_prefix: str,
-    offered: Collection[str] = (),
-) -> Completion:
+def read_message(answer: Answer, *, model: str, call_prefix: str, offered: Collection[str]) -> Completion:
     """The completion that an answer holds; calls left in the text are read from there, as for `split_text_calls`."""
     text = clean("".join(block.text for block in answer.content if block.type == "text"))
     thought = "\n".join(block.thinking for block in answer.content if block.type == "thinking")
@@ -149,7 +126,7 @@ def read_message(
         reasoning=clean(thought) or None,
         tool_calls=calls,
         finish_reason="tool_calls" if calls and reason == "stop" else reason,
-        usage=_usage(answer, duration_s, prices),
+        usage=_usage(answer),
         model=clean(answer.model or model),
     )
 
@@ -176,14 +153,12 @@ def _ident(call_id: str) -> str:
     return _FORBIDDEN.sub("_", call_id)
 
 
-def _usage(answer: Answer, duration_s: float, prices: Prices | None) -> Usage:
-    """Tokens and cost: what the API calls input excludes what was read from its cache or written to it."""
+def _usage(answer: Answer) -> Usage:
+    """The tokens: what the API calls input excludes what was read from its cache or written to it."""
     cached = answer.usage.cache_read_input_tokens or 0
     written = answer.usage.cache_creation_input_tokens or 0
-    usage = Usage(
+    return Usage(
         prompt_tokens=answer.usage.input_tokens + cached + written,
         completion_tokens=answer.usage.output_tokens,
         cached_tokens=cached,
-        duration_s=duration_s,
     )
-    return priced(usage, prices)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -13,18 +12,16 @@ import openai
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.completion_usage import CompletionUsage
 
-from gumshoe.collect.config import OpenAIConfig, Prices
+from gumshoe.collect.config import OpenAIConfig
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat, as_text_chat, split_thought
-from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient, priced
+from gumshoe.collect.policies.providers.provider import ProviderPolicy, Transient
 from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.text import clean
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["ChatAnswer", "OpenAIPolicy", "read_answer", "read_stream", "read_whole"]
+__all__ = ["OpenAIPolicy"]
 
-
-OVERFLOW_STATUS = frozenset({400, 413, 422})
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
@@ -32,6 +29,8 @@ class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
     """The chat API, of OpenAI, Azure or any other server. Traces name the model by its label, if it has one."""
 
     kind = "openai"
+    sdk_error = openai.APIError
+    overflow_status = frozenset({400, 413, 422})
 
     def __init__(self, config: OpenAIConfig, **options: Any) -> None:
         super().__init__(config, **options)
@@ -76,29 +75,17 @@ class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
             **{name: value for name, value in optional.items() if value is not None},
         }
 
-    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str]) -> Completion:
         answer = self._ask(request)
-        return read_answer(
-            answer,
-            model=self._config.label or answer.model or self.model,
-            duration_s=time.monotonic() - started,
-            prices=self._config.prices,
-            call_prefix=f"call-{turn}",
-            offered=offered,
-        )
+        model = self._config.label or answer.model or self.model
+        return read_answer(answer, model=model, call_prefix=f"call-{turn}", offered=offered)
 
     def _ask(self, request: dict[str, Any]) -> ChatAnswer:
-        """One try. Raises Transient, ContextOverflow or PolicyError."""
         create = self._client.chat.completions.create
-        try:
-            if not self._config.stream:
-                return read_whole(create(**request))
-            with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
-                return read_stream(chunks)
-        except openai.APIStatusError as error:
-            raise self.refused(error, overflow=OVERFLOW_STATUS, code=error.code) from None
-        except openai.APIError as error:
-            raise Transient(str(error) or type(error).__name__) from None
+        if not self._config.stream:
+            return read_whole(create(**request))
+        with create(**request, stream=True, stream_options={"include_usage": True}) as chunks:
+            return read_stream(chunks)
 
 
 def _entra_tokens() -> Callable[[], str]:
@@ -121,16 +108,25 @@ def _entra_tokens() -> Callable[[], str]:
 
 
 @dataclass
+class WrittenCall:
+    """A call as it came, in one piece or several; `arguments` are JSON text."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass
 class ChatAnswer:
     """One choice of a chat completion, put together from its message or from the pieces of a stream.
 
-    `calls` are [id, name, arguments as JSON text] by their index.
+    `calls` are by their index.
     """
 
     model: str | None = None
     text: str = ""
     reasoning: str = ""
-    calls: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    calls: dict[int, WrittenCall] = field(default_factory=dict[int, WrittenCall])
     finish: str | None = None
     usage: CompletionUsage | None = None
     token_ids: list[int] = field(default_factory=list[int])
@@ -144,12 +140,12 @@ class ChatAnswer:
         self.reasoning += next((thought for thought in thoughts if isinstance(thought, str)), "")
         for position, call in enumerate(message.tool_calls or ()):
             index = getattr(call, "index", None)
-            parts = self.calls.setdefault(position if index is None else index, ["", "", ""])
-            parts[0] = parts[0] or call.id or ""
+            written = self.calls.setdefault(position if index is None else index, WrittenCall())
+            written.id = written.id or call.id or ""
             if call.function is not None:
                 given = call.function.arguments
-                parts[1] += call.function.name or ""
-                parts[2] += given if isinstance(given, str) else json.dumps(given) if given else ""
+                written.name += call.function.name or ""
+                written.arguments += given if isinstance(given, str) else json.dumps(given) if given else ""
         # vLLM's name for what was sampled; the log probabilities are the API's own.
         self.token_ids += getattr(choice, "token_ids", None) or ()
         self.logprobs += [entry.logprob for entry in (choice.logprobs and choice.logprobs.content) or ()]
@@ -174,15 +170,7 @@ def read_stream(chunks: Iterable[ChatCompletionChunk]) -> ChatAnswer:
     return read
 
 
-def read_answer(
-    answer: ChatAnswer,
-    *,
-    model: str,
-    duration_s: float,
-    prices: Prices | None,
-    call_prefix: str,
-    offered: Collection[str] = (),
-) -> Completion:
+def read_answer(answer: ChatAnswer, *, model: str, call_prefix: str, offered: Collection[str]) -> Completion:
     """The completion that a server's answer holds.
 
     Calls are read from the native field, or from the content if the server left them there; `offered` are the names of
@@ -191,12 +179,12 @@ def read_answer(
 
     Raises Transient if a call has neither a name nor arguments: the server lost what the model wrote.
     """
-    if any(not name and not arguments for _, name, arguments in answer.calls.values()):
+    if any(not call.name and not call.arguments for call in answer.calls.values()):
         raise Transient("the answer has a call without a name")
     content, thought = split_thought(clean(answer.text))
     calls = tuple(
-        parse_native(clean(call_id) or f"{call_prefix}-{number}", clean(name), arguments)
-        for number, (_, (call_id, name, arguments)) in enumerate(sorted(answer.calls.items()))
+        parse_native(clean(call.id) or f"{call_prefix}-{number}", clean(call.name), call.arguments)
+        for number, (_, call) in enumerate(sorted(answer.calls.items()))
     )
     if calls:
         # vLLM leaves the line break before a call in the content. Sent back, the template would add another one.
@@ -210,7 +198,7 @@ def read_answer(
         reasoning=clean(answer.reasoning) or thought,
         tool_calls=calls,
         finish_reason=_finish_reason(answer.finish, calls),
-        usage=_usage(answer.usage, duration_s, prices),
+        usage=_usage(answer.usage),
         model=clean(model),
         token_ids=tuple(answer.token_ids) or None,
         logprobs=tuple(answer.logprobs) or None if fits else None,
@@ -235,14 +223,12 @@ def _finish_reason(
     return "tool_calls" if calls else "stop"
 
 
-def _usage(sent: CompletionUsage | None, duration_s: float, prices: Prices | None) -> Usage:
+def _usage(sent: CompletionUsage | None) -> Usage:
     if sent is None:
-        return Usage(duration_s=duration_s)
+        return Usage()
     details = sent.prompt_tokens_details
-    usage = Usage(
+    return Usage(
         prompt_tokens=sent.prompt_tokens or 0,
         completion_tokens=sent.completion_tokens or 0,
         cached_tokens=(details and details.cached_tokens) or 0,
-        duration_s=duration_s,
     )
-    return priced(usage, prices)

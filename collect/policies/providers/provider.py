@@ -14,13 +14,13 @@ import httpx2
 import tenacity
 from pydantic import ValidationError
 
-from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, Prices
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 
-__all__ = ["ProviderPolicy", "StatusError", "Transient", "priced"]
+__all__ = ["ProviderPolicy", "Transient"]
 
 log = logging.getLogger(__name__)
 SHOWN = 500
@@ -40,13 +40,6 @@ MIN_KEY, MIN_SECRET = 6, 16
 """Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`): the shortest that a message may not show, and
 the shortest that an answer, in which a dummy may be an ordinary word, may not hold.
 """
-
-
-class StatusError(Protocol):
-    """An SDK's error for a status other than success."""
-
-    status_code: int
-    response: httpx2.Response
 
 
 class Client(Protocol):
@@ -80,6 +73,10 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
     """
 
     trusted = False
+    sdk_error: type[Exception]
+    """What the SDK raises; for a status other than success, with `status_code` and `response`."""
+    overflow_status: frozenset[int]
+    """The statuses that may mean that a conversation is too long."""
 
     def __init__(
         self,
@@ -143,36 +140,44 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
         """The arguments with which the SDK is called."""
 
     @abstractmethod
-    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
-        """The completion of one try. What it raises for a value of the wrong type counts as Transient.
+    def _answer(self, request: dict[str, Any], turn: int, offered: Collection[str]) -> Completion:
+        """The completion of one try, its usage without time and cost.
 
         Args:
             request: made by `_request`.
             turn: the number of the turn, from 0.
             offered: names of the tools that may be called.
-            started: when the first try began, as `time.monotonic` says it.
 
         Raises:
-            Transient: it is worth another try.
+            Transient: it is worth another try. What is raised for a value of the wrong type counts as that.
             ContextOverflow, PolicyError: as `complete`.
+            Exception: an `sdk_error`.
         """
 
     def _try_once(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
         """The completion as it may be stored: without the key.
+
+        Args:
+            request, turn, offered: as for `_answer`.
+            started: when the first try began, as `time.monotonic` says it.
 
         Raises:
             Transient: it is worth another try; the message is one line.
             ContextOverflow, PolicyError: as `complete`.
         """
         try:
-            answer = self._answer(request, turn, offered, started).model_dump_json()
+            completion = self._answer(request, turn, offered)
+            spent = self._measured(completion.usage, time.monotonic() - started)
+            answer = completion.model_copy(update={"usage": spent}).model_dump_json()
             return Completion.model_validate_json(_without_key(answer, self._key, MIN_SECRET))
         except Transient as error:
-            raise Transient(self.shown(str(error)), error.retry_after) from None
+            raise Transient(self._shown(str(error)), error.retry_after) from None
+        except self.sdk_error as error:
+            raise self._meaning(error) from None
         except httpx2.HTTPError as error:
-            raise Transient(self.shown(f"the answer broke off: {error or type(error).__name__}")) from None
+            raise Transient(self._shown(f"the answer broke off: {error or type(error).__name__}")) from None
         except (ValidationError, RecursionError) as error:
-            raise Transient(self.shown(f"the answer cannot be stored: {error}")) from None
+            raise Transient(self._shown(f"the answer cannot be stored: {error}")) from None
         except (
             AssertionError,
             AttributeError,
@@ -183,19 +188,29 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
             ValueError,
         ) as error:
             # The SDKs do not check what a server sends against their types.
-            raise Transient(self.shown(f"the answer does not fit the API: {type(error).__name__}: {error}")) from None
+            raise Transient(self._shown(f"the answer does not fit the API: {type(error).__name__}: {error}")) from None
 
-    def refused(self, error: StatusError, *, overflow: frozenset[int], code: str | None = None) -> Exception:
-        """What a status other than success means: Transient, ContextOverflow or PolicyError."""
-        said = self.shown(str(error))
+    def _meaning(self, error: Any) -> Exception:
+        """What an `sdk_error` means: Transient, ContextOverflow or PolicyError."""
+        said = self._shown(str(error) or type(error).__name__)
+        status = getattr(error, "status_code", None)
+        if status is None:
+            return Transient(said)
         # An error in the middle of a stream comes with the status of its beginning, 200.
-        if error.status_code in RETRIED_STATUS or not 400 <= error.status_code < 500:
+        if status in RETRIED_STATUS or not 400 <= status < 500:
             return Transient(said, _seconds(error.response.headers.get("retry-after")))
-        if error.status_code in overflow and any(sign in f"{code} {said}".lower() for sign in OVERFLOW_SIGNS):
+        signs = f"{getattr(error, 'code', None)} {said}".lower()
+        if status in self.overflow_status and any(sign in signs for sign in OVERFLOW_SIGNS):
             return ContextOverflow(f"the conversation no longer fits {self.model}: {said}")
         return PolicyError(f"{self._client.base_url} refused the request for {self.model}: {said}")
 
-    def shown(self, text: str) -> str:
+    def _measured(self, usage: Usage, duration_s: float) -> Usage:
+        """The usage with the time that it took and, if prices and tokens are known, its cost."""
+        prices = self._config.prices
+        cost = prices.cost(usage) if prices is not None and usage.tokens else None
+        return usage.model_copy(update={"duration_s": duration_s, "cost_usd": cost})
+
+    def _shown(self, text: str) -> str:
         """What a provider said, on one line, shortened, without the key."""
         return _without_key(" ".join(text.split()), self._key, MIN_KEY)[:SHOWN]
 
@@ -230,8 +245,3 @@ def _wait(number: int, asked: float | None, first_s: float, rng: random.Random) 
 def _without_key(text: str, key: str, shortest: int) -> str:
     """The text with the key replaced, unless it is shorter than `shortest`."""
     return text.replace(key, MARK) if len(key) >= shortest else text
-
-
-def priced(usage: Usage, prices: Prices | None) -> Usage:
-    """The usage with its cost, if prices are known."""
-    return usage if prices is None else usage.model_copy(update={"cost_usd": prices.cost(usage)})
