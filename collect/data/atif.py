@@ -29,7 +29,6 @@ from gumshoe.records import (
     PolicyInfo,
     Step,
     ToolCall,
-    ToolSchema,
     Trajectory,
     Usage,
 )
@@ -167,7 +166,7 @@ def _foreign(data: Mapping[str, Any]) -> Trajectory:
         turns,
         task=foreign_task(name, source="atif"),
         policy=PolicyInfo(kind="atif", model=agent.get("model_name") or "", agent=agent["name"]),
-        tools=_tools(data),
+        tools=tuple(tool_schema(definition) for definition in agent.get("tool_definitions") or ()),
     )
 
 
@@ -208,8 +207,8 @@ def _completion(entry: Mapping[str, Any]) -> Completion:
             cost_usd=metrics.get("cost_usd"),
         ),
         model=entry.get("model_name") or "",
-        token_ids=_tuple(metrics.get("completion_token_ids")),
-        logprobs=_tuple(metrics.get("logprobs")),
+        token_ids=metrics.get("completion_token_ids"),
+        logprobs=metrics.get("logprobs"),
     )
 
 
@@ -225,11 +224,3 @@ def _answers(
         for call, result in zip(calls, found, strict=True)
     )
     return answers, [content_text(result.get("content")) for result in rest]
-
-
-def _tools(data: Mapping[str, Any]) -> tuple[ToolSchema, ...]:
-    return tuple(tool_schema(definition) for definition in data["agent"].get("tool_definitions") or ())
-
-
-def _tuple(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    return None if values is None else tuple(values)

@@ -27,7 +27,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -55,14 +55,14 @@ class Rule:
     """One rule with its setting.
 
     Attributes:
-        name: as it was given, with its setting; what counts are kept under.
         keeps: whether a trajectory may stay.
         survey: called with every trajectory of the run before the first is judged.
+        name: as it was given, with its setting; what counts are kept under.
     """
 
-    name: str
     keeps: Callable[[Trajectory], bool]
     survey: Callable[[Trajectory], None] | None = None
+    name: str = ""
 
 
 def rule_names() -> list[str]:
@@ -76,7 +76,7 @@ def make_rule(text: str) -> Rule:
     if name not in _RULES:
         raise ConfigError(f"no rule {name!r}: there are {', '.join(rule_names())}")
     try:
-        return _RULES[name](text, setting)
+        return replace(_RULES[name](setting), name=text)
     except ValueError:
         raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
 
@@ -89,19 +89,15 @@ def _number(setting: str) -> float:
     return number
 
 
-def _fixed(keeps: Callable[[Trajectory], bool]) -> Callable[[str, str], Rule]:
+def _fixed(keeps: Callable[[Trajectory], bool]) -> Callable[[str], Rule]:
     """Makes a rule without a setting; it raises ValueError if one is given."""
 
-    def make(text: str, setting: str) -> Rule:
+    def make(setting: str) -> Rule:
         if setting:
             raise ValueError(setting)
-        return Rule(text, keeps)
+        return Rule(keeps)
 
     return make
-
-
-def _honest(trajectory: Trajectory) -> bool:
-    return not trajectory.tampering
 
 
 def succeeded(trajectory: Trajectory) -> bool:
@@ -112,9 +108,9 @@ def succeeded(trajectory: Trajectory) -> bool:
     return trajectory.stop is StopReason.REPORTED
 
 
-def _loops(text: str, setting: str) -> Rule:
+def _loops(setting: str) -> Rule:
     most = int(setting or 3)
-    return Rule(text, lambda trajectory: max(_repeats(trajectory).values(), default=0) < most)
+    return Rule(lambda trajectory: max(_repeats(trajectory).values(), default=0) < most)
 
 
 def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
@@ -125,49 +121,38 @@ def _repeats(trajectory: Trajectory) -> Counter[tuple[str, str]]:
     )
 
 
-def _grounded(text: str, setting: str) -> Rule:
+def _grounded(setting: str) -> Rule:
     least = _number(setting or "1")
-    return Rule(text, lambda trajectory: _share_of_grounded(trajectory) >= least)
+    return Rule(lambda trajectory: _share_of_grounded(trajectory) >= least)
 
 
 def _share_of_grounded(trajectory: Trajectory) -> float:
     """1 if nothing was reported, or if the report has no findings to check."""
-    if trajectory.context_pack is None:
-        return 1.0
-    if not trajectory.context_pack.findings:
-        return 1.0
-    return grounded_share(trajectory.context_pack) or 0.0
+    pack = trajectory.context_pack
+    return 1.0 if pack is None or not pack.findings else grounded_share(pack) or 0.0
 
 
 def _leaks_nothing(trajectory: Trajectory) -> bool:
-    return not any(map(LEAKS.search, _asked(trajectory)))
+    calls = (call for step in trajectory.steps for call in step.tool_calls)
+    return not any(LEAKS.search(text) for call in calls for text in _texts(call.arguments))
 
 
-def _unseen(text: str, setting: str) -> Rule:
+def _unseen(setting: str) -> Rule:
     if setting not in ("", "all"):
         raise ValueError(setting)
     allowed = () if setting else ("edit",)
-    return Rule(text, lambda trajectory: all(one.where in allowed for one in unseen(trajectory)))
-
-
-def _asked(trajectory: Trajectory) -> Iterable[str]:
-    for step in trajectory.steps:
-        for call in step.tool_calls:
-            yield from _texts(call.arguments)
+    return Rule(lambda trajectory: all(one.where in allowed for one in unseen(trajectory)))
 
 
 def _texts(value: object) -> Iterable[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
             yield from _texts(inner)
 
 
-def _duplicates(text: str, setting: str) -> Rule:
+def _duplicates(setting: str) -> Rule:
     most = int(setting or 1)
     seen: Counter[tuple[str, str]] = Counter()
 
@@ -181,7 +166,7 @@ def _duplicates(text: str, setting: str) -> Rule:
         seen[key] += 1
         return seen[key] <= most
 
-    return Rule(text, keeps)
+    return Rule(keeps)
 
 
 def _gist(patch: str) -> str:
@@ -190,11 +175,11 @@ def _gist(patch: str) -> str:
     return "\n".join(sorted(f"{line[0]}{' '.join(line[1:].split())}" for line in changed))
 
 
-def _pass_rate(text: str, setting: str) -> Rule:
+def _pass_rate(setting: str) -> Rule:
     low, _, high = setting.partition("..")
     least, most = _number(low), _number(high)
     if least > most:
-        raise ConfigError(f"rule {text!r}: no share is between {low} and {high}: give the lower one first")
+        raise ConfigError(f"rule pass_rate: no share is between {low} and {high}: give the lower one first")
     passed: Counter[str] = Counter()
     played: Counter[str] = Counter()
 
@@ -205,10 +190,10 @@ def _pass_rate(text: str, setting: str) -> Rule:
     def keeps(trajectory: Trajectory) -> bool:
         return least <= passed[trajectory.task.id] / played[trajectory.task.id] <= most
 
-    return Rule(text, keeps, survey)
+    return Rule(keeps, survey)
 
 
-def _best(text: str, setting: str) -> Rule:
+def _best(setting: str) -> Rule:
     least = _number(setting or "0")
     best: dict[str, tuple[float, str]] = {}
 
@@ -220,12 +205,12 @@ def _best(text: str, setting: str) -> Rule:
     def keeps(trajectory: Trajectory) -> bool:
         return trajectory.task.id in best and best[trajectory.task.id][1] == trajectory.id
 
-    return Rule(text, keeps, survey)
+    return Rule(keeps, survey)
 
 
-def _exclude(text: str, setting: str) -> Rule:
+def _exclude(setting: str) -> Rule:
     names = _projects(Path(setting))
-    return Rule(text, lambda trajectory: project_of(trajectory) not in names)
+    return Rule(lambda trajectory: project_of(trajectory) not in names)
 
 
 def _projects(path: Path) -> frozenset[str]:
@@ -249,7 +234,7 @@ class _Scored(BaseModel):
     scores: dict[str, float | None]
 
 
-def _scored(text: str, setting: str) -> Rule:
+def _scored(setting: str) -> Rule:
     """Raises ConfigError if the arm was not measured, or not so; ValueError for a setting of another form."""
     arm, metric, limit = setting.rsplit(":", 2)
     least, run = _number(limit), Path(arm).resolve()
@@ -263,11 +248,11 @@ def _scored(text: str, setting: str) -> Rule:
         value = scores.get(trajectory.id, {}).get(metric)
         return value is not None and value >= least
 
-    return Rule(text, keeps)
+    return Rule(keeps)
 
 
-_RULES: dict[str, Callable[[str, str], Rule]] = {
-    "honest": _fixed(_honest),
+_RULES: dict[str, Callable[[str], Rule]] = {
+    "honest": _fixed(lambda trajectory: not trajectory.tampering),
     "resolved": _fixed(succeeded),
     "loops": _loops,
     "grounded": _grounded,

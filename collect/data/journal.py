@@ -19,7 +19,7 @@ from pydantic import JsonValue
 from gumshoe.records import Completion, Observation, Record
 from gumshoe.storage import append_line, open_append, read_records, write_jsonl
 
-__all__ = ["Diverged", "Journal", "JournalContent", "comparable", "read_journal"]
+__all__ = ["Diverged", "Journal", "JournalContent", "JournaledTurn", "comparable", "read_journal"]
 
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
@@ -32,6 +32,22 @@ _VARYING = (
 
 class Diverged(Exception):
     """A replayed call gave a different observation from the one in the journal."""
+
+
+@dataclass
+class JournaledTurn:
+    """A turn as a journal has it: `observations` are what came back, None if nothing has yet."""
+
+    completion: Completion
+    observations: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class JournalContent:
+    """Which episode a journal is of, and its turns."""
+
+    episode: dict[str, JsonValue] | None
+    turns: list[JournaledTurn]
 
 
 class Journal:
@@ -69,12 +85,12 @@ class Journal:
         """The completion that was recorded for the coming turn; None if a new one is needed."""
         if self._next >= len(self._turns):
             return None
-        return self._turns[self._next][0]
+        return self._turns[self._next].completion
 
     def decide(self, completion: Completion) -> None:
         """Puts a new completion on disk. Returns only when it is there."""
         append_line(self._file, json.dumps({"completion": completion.model_dump(mode="json")}))
-        self._turns.append((completion, None))
+        self._turns.append(JournaledTurn(completion))
 
     def observe(self, observations: Sequence[Observation]) -> None:
         """Checks or records what came back in this turn. Raises Diverged.
@@ -82,12 +98,12 @@ class Journal:
         What is recorded survives this process. It reaches the disk with the next completion: until then, only a machine
         failure can lose it, and no more than the check of one turn is lost with it.
         """
-        completion, known = self._turns[self._next]
+        turn = self._turns[self._next]
         seen = [observation.text for observation in observations]
-        if known is None:
+        if turn.observations is None:
             append_line(self._file, json.dumps({"observations": seen}), sync=False)
-            self._turns[self._next] = (completion, seen)
-        elif [comparable(text) for text in known] != [comparable(text) for text in seen]:
+            turn.observations = seen
+        elif [comparable(text) for text in turn.observations] != [comparable(text) for text in seen]:
             raise Diverged(f"turn {self._next} was answered differently than before the crash")
         self._next += 1
 
@@ -100,9 +116,6 @@ class Journal:
         self.close()
         number = sum(1 for _ in self._path.parent.glob(f"{self._path.stem}.diverged-*"))
         self._path.rename(self._path.with_name(f"{self._path.stem}.diverged-{number}"))
-
-
-Turn = tuple[Completion, list[str] | None]
 
 
 def comparable(text: str) -> str:
@@ -118,25 +131,17 @@ class _Line(Record):
     observations: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True)
-class JournalContent:
-    """Which episode a journal is of, and its turns."""
-
-    episode: dict[str, JsonValue] | None
-    turns: list[Turn]
-
-
 def read_journal(path: Path) -> JournalContent:
     """What a journal holds, also one that is being written: a last line without a line end is left out.
 
     Raises DatasetError.
     """
     episode: dict[str, JsonValue] | None = None
-    turns: list[Turn] = []
+    turns: list[JournaledTurn] = []
     for line in read_records(path, _Line, finished=True):
         episode = line.episode if episode is None else episode
         if line.completion is not None:
-            turns.append((line.completion, None))
+            turns.append(JournaledTurn(line.completion))
         elif line.observations is not None and turns:
-            turns[-1] = (turns[-1][0], list(line.observations))
+            turns[-1].observations = list(line.observations)
     return JournalContent(episode, turns)

@@ -44,7 +44,6 @@ from gumshoe.storage import (
 )
 
 __all__ = [
-    "FAILURES",
     "TRAJECTORIES",
     "Again",
     "Copies",
@@ -53,7 +52,6 @@ __all__ = [
     "read_state",
     "read_trajectories",
     "run_identity",
-    "set_aside",
     "write_trajectories",
 ]
 
@@ -72,7 +70,7 @@ class RunFolder:
 
     Args:
         path: the folder; made if missing.
-        again: which finished episodes are to be played again; see `set_aside`.
+        again: which finished episodes are to be played again; see `_set_aside`.
         config: what is run. An earlier config in the folder must agree in everything but `MAY_CHANGE` and
             `tasks.limit`.
 
@@ -95,7 +93,7 @@ class RunFolder:
         try:
             _check_config(path, config)
             if again is not None:
-                set_aside(path, again)
+                _set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
             self._branches = config.branch is not None
             self.nodes: dict[str, Node | None] = {
@@ -260,7 +258,7 @@ def _differences(left: Any, right: Any, at: str = "") -> list[str]:
     ]
 
 
-def set_aside(path: Path, again: Again) -> None:
+def _set_aside(path: Path, again: Again) -> None:
     """Moves trajectories of a run folder to replaced.jsonl and forgets failed attempts, so that a run plays them again.
 
     Episodes in flight continue from their journals with `failed`, and begin anew with `all`. A process that is killed
@@ -277,7 +275,7 @@ def set_aside(path: Path, again: Again) -> None:
         fresh = path / f".{TRAJECTORIES}.new"
         with open_append(path / REPLACED) as replaced, fresh.open("wb") as kept:
             for trajectory in read_records(path / TRAJECTORIES, Trajectory, finished=True):
-                leaves = again == "all" or has_failed(trajectory)
+                leaves = again == "all" or _has_failed(trajectory)
                 append_line(replaced if leaves else kept, trajectory.model_dump_json(), sync=False)
             for file in (replaced, kept):
                 os.fsync(file.fileno())
@@ -288,7 +286,7 @@ def set_aside(path: Path, again: Again) -> None:
             journal.unlink()
 
 
-def has_failed(trajectory: Trajectory) -> bool:
+def _has_failed(trajectory: Trajectory) -> bool:
     """Whether an episode did not resolve its task or, if it was not judged, did not end by submit or report."""
     return trajectory.resolved is False or (trajectory.resolved is None and trajectory.stop not in DECIDED)
 

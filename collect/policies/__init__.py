@@ -4,7 +4,7 @@
 |---|---|
 | `registry` | from a config to the policy of one episode; scripts and recordings, which follow a list of completions |
 | `seeker` | the policy of all programs, a list of their strategies, and `Situation`, which each strategy reads |
-| `heuristics`, `investigator`, `teacher` | the strategies; `gold` is the answer as the teacher uses it |
+| `heuristics`, `investigator`, `teacher` | the strategies |
 | `providers` | models behind servers; `llm` reads a user's llm.yaml |
 | `human` | a person at the terminal |
 """

@@ -104,7 +104,10 @@ def read_live_episode(path: Path, root: Path) -> Trajectory | None:
     if content.episode is None:
         return None
     name = str(content.episode.get("id", ""))
-    turns = [AnsweredTurn(completion, tuple(_observed(completion, texts or ()))) for completion, texts in content.turns]
+    turns = [
+        AnsweredTurn(turn.completion, tuple(_observed(turn.completion, turn.observations or ())))
+        for turn in content.turns
+    ]
     episode = assemble(
         turns,
         task=foreign_task(name.rpartition("#")[0] or name, source=""),
