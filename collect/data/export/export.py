@@ -54,7 +54,7 @@ class ExportResult:
 
 
 @dataclass(frozen=True)
-class View:
+class _View:
     """One kind of rows: its columns with their kinds, and how the rows of an episode are made, which raises Dropped."""
 
     columns: Mapping[str, str]
@@ -129,19 +129,19 @@ def export_runs(
     )
 
 
-def _make_views(names: Sequence[str], runs: Sequence[Path], unresolved: bool) -> dict[str, View]:
+def _make_views(names: Sequence[str], runs: Sequence[Path], unresolved: bool) -> dict[str, _View]:
     """The views of these names."""
     seeker = SeekerView(unresolved=unresolved)
     wanted = (lambda trajectory: trajectory) if unresolved else _not_lost
     needs_trees = not TREE_VIEWS.isdisjoint(names)
     trees = TreeRows(lambda: (trajectory for _, trajectory in _episodes(runs, Copies())) if needs_trees else ())
     views = {
-        "agent": View(COLUMNS, lambda trajectory: [agent_row(_whole(wanted(trajectory)))]),
-        "seeker": View(COLUMNS, lambda trajectory: [seeker.row(_whole(trajectory))]),
-        "agent_decisions": View(DECISION_COLUMNS, lambda trajectory: agent_decision_rows(wanted(trajectory))),
-        "seeker_decisions": View(DECISION_COLUMNS, lambda trajectory: decision_rows(seeker.row(_whole(trajectory)))),
-        "preferences": View(PREFERENCE_COLUMNS, trees.preferences),
-        "steps_scored": View(SCORED_COLUMNS, lambda trajectory: [trees.scored(trajectory)]),
+        "agent": _View(COLUMNS, lambda trajectory: [agent_row(_whole(wanted(trajectory)))]),
+        "seeker": _View(COLUMNS, lambda trajectory: [seeker.row(_whole(trajectory))]),
+        "agent_decisions": _View(DECISION_COLUMNS, lambda trajectory: agent_decision_rows(wanted(trajectory))),
+        "seeker_decisions": _View(DECISION_COLUMNS, lambda trajectory: decision_rows(seeker.row(_whole(trajectory)))),
+        "preferences": _View(PREFERENCE_COLUMNS, trees.preferences),
+        "steps_scored": _View(SCORED_COLUMNS, lambda trajectory: [trees.scored(trajectory)]),
     }
     return {name: views[name] for name in names}
 
@@ -247,7 +247,7 @@ class _ViewWriter:
         files: closes them.
     """
 
-    def __init__(self, view: View, folder: Path, files: ExitStack) -> None:
+    def __init__(self, view: _View, folder: Path, files: ExitStack) -> None:
         self.counts = Statistics()
         self._rows = view.rows
         self._shards = {
