@@ -125,6 +125,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     numbers; durations do not count when records are compared. pytest prints times, which show in the raw output of a
     `Verdict` and nowhere else.
 
+    Attributes:
+        verdict: on what was submitted; None before that, and if there is none.
+
     Args:
         task: what to debug.
         oracle: names the tests that decide; without it, those of the original repository do.
@@ -218,7 +221,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._progress = self._progress_after(observation)
         stop = self._progress.stop
         submitted = stop is StopReason.SUBMITTED
-        self._verdict = self.verify() if submitted and self.eval_on_submit else None
+        self.verdict = self.verify() if submitted and self.eval_on_submit else None
         truncated = stop in {StopReason.CALL_LIMIT, StopReason.WALL_LIMIT}
         seen, info = self._shown(observation)
         return seen, self._reward() if submitted else 0.0, stop is not None and not truncated, truncated, info
@@ -258,7 +261,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
             self.toolbox.on_edit(edit, self.workspace)
         self.toolbox.restore(found.tools, self.workspace)
         del self.toolbox.history[found.progress.calls :]
-        self._progress, self._verdict = found.progress, None
+        self._progress, self.verdict = found.progress, None
         self._started = time.monotonic() - found.elapsed_s
 
     def patch(self) -> str:
@@ -326,7 +329,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Forgets the episode before this one."""
         self._started = 0.0
         self._progress = _Progress()
-        self._verdict: Verdict | None = None
+        self.verdict: Verdict | None = None
         self._last_text = ""
         self._ids = itertools.count()
         self._snapshots: dict[str, _Snapshot] = {}
@@ -359,7 +362,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def _reward(self) -> float:
         """1.0 if the submitted patch resolves the task, else 0.0; NaN if that is not known."""
-        verdict = self._verdict
+        verdict = self.verdict
         if not (self.eval_on_submit and self._has_verdicts) or (verdict is not None and verdict.unusable):
             return math.nan
         return float(verdict is not None and verdict.resolved)
@@ -380,8 +383,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         self._last_text = observation.text[:MAX_TEXT]
         seen = {"text": self._last_text, "failed": int(observation.failure is not None)}
         info: dict[str, Any] = {"observation": observation, "stop": self._progress.stop}
-        if self._verdict is not None:
-            info["verdict"] = self._verdict
+        if self.verdict is not None:
+            info["verdict"] = self.verdict
         if self._progress.context_pack is not None:
             info["context_pack"] = self._progress.context_pack
         return seen, info
