@@ -1,14 +1,18 @@
-"""The clean projects that bugs are put into: where they are, their sources, and how their tests are run."""
+"""The clean projects that bugs are put into: where they are, their sources, and running their tests."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pathspec
 
+from gumshoe.env.config import SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.projects import (
     CASEBOOK,
     PYTEST,
@@ -18,11 +22,21 @@ from gumshoe.env.tasks.projects import (
     left_out_of_copy,
     test_files,
 )
+from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
-from gumshoe.records import Limits, Task, WorkspaceSpec
+from gumshoe.records import Limits, Task, TestRun, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
 
-__all__ = ["Project", "Suite", "copy_into_taskset", "find_projects", "left_out_of_project", "sources_of"]
+__all__ = [
+    "Project",
+    "ProjectRunner",
+    "Suite",
+    "copy_into_taskset",
+    "find_projects",
+    "left_out_of_project",
+    "open_runner",
+    "sources_of",
+]
 
 MAX_SOURCE_BYTES = 4 << 20
 ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})
@@ -171,3 +185,30 @@ def copy_into_taskset(project: Project, folder: Path) -> None:
 def left_out_of_project(folder: str, names: list[str]) -> set[str]:
     """What is not copied with a project of a user's: what no sandbox sees, and environments (for `shutil.copytree`)."""
     return left_out_of_copy(folder, names) | (ENVIRONMENTS & set(names))
+
+
+OUTPUT_KB = 1024
+
+
+class ProjectRunner:
+    """Runs commands in a sandbox that holds a project, each on the original files."""
+
+    def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
+        self._task = task
+        self._sandbox = sandbox
+        self._timeout_s = timeout_s
+        self._clean = sandbox.snapshot()
+
+    def run_tests(self, command: Sequence[str]) -> TestRun:
+        """What a command that runs tests reports."""
+        self._sandbox.restore(self._clean)
+        task = self._task.model_copy(update={"entrypoint": tuple(command)})
+        return Workspace(task, self._sandbox).run_tests(self._timeout_s)
+
+
+@contextmanager
+def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generator[ProjectRunner]:
+    """A runner in a sandbox of its own that hands on long outputs."""
+    wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
+    with open_sandbox(task, wide, trusted=True) as opened:
+        yield ProjectRunner(task, opened, timeout_s)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,23 +13,17 @@ from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.environment import Built
 from gumshoe.env.bugs.packages.requirements import reason_of
-from gumshoe.env.bugs.projects import Suite
-from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.client import WardenSandbox
-from gumshoe.env.sandboxes.open import open_sandbox
-from gumshoe.env.workspace import Workspace
+from gumshoe.env.bugs.projects import ProjectRunner, Suite, open_runner
 from gumshoe.errors import TaskError
-from gumshoe.records import FAILING, PASSING, Task, TestRun
+from gumshoe.records import FAILING, PASSING, TestRun
 from gumshoe.text import plural
 
 __all__ = [
     "Baseline",
-    "ProjectRunner",
     "bug_run_limit",
     "command_limit",
     "find_baseline",
     "get_baseline",
-    "open_runner",
 ]
 
 DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
@@ -39,7 +32,6 @@ HANGING = 4
 SETTLING_ROUNDS = 4
 # What an attempt to reach a host by name or address reports in a sandbox without a network.
 NO_NETWORK = re.compile(r"name resolution|Name or service not known|Network is unreachable|gaierror")
-OUTPUT_KB = 1024
 # A task's command may take this many times what the clean tests take, and at least this many seconds.
 COMMAND_FACTOR, COMMAND_S = 8.0, 60.0
 # With a bug in the project, one run of the tests may take this many times what the clean tests take, and at least
@@ -108,30 +100,6 @@ def find_baseline(package: PackageHarvest, project: Path, suite: Suite) -> Basel
     task = suite.task(f"harvest/{package.name}", str(project))
     with open_runner(task, package.config.sandbox, package.config.baseline.run_timeout_s) as runner:
         return BaselineFinder(package, suite, runner).find()
-
-
-class ProjectRunner:
-    """Runs commands in a sandbox that holds a project, each on the original files."""
-
-    def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
-        self._task = task
-        self._sandbox = sandbox
-        self._timeout_s = timeout_s
-        self._clean = sandbox.snapshot()
-
-    def run_tests(self, command: Sequence[str]) -> TestRun:
-        """What a command that runs tests reports."""
-        self._sandbox.restore(self._clean)
-        task = self._task.model_copy(update={"entrypoint": tuple(command)})
-        return Workspace(task, self._sandbox).run_tests(self._timeout_s)
-
-
-@contextmanager
-def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generator[ProjectRunner]:
-    """A runner in a sandbox of its own that hands on long outputs."""
-    wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
-    with open_sandbox(task, wide, trusted=True) as opened:
-        yield ProjectRunner(task, opened, timeout_s)
 
 
 Outcomes = Mapping[str, str]

@@ -20,10 +20,10 @@ from pydantic import TypeAdapter
 from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.judging import FailedTest
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
-from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit, open_runner
+from gumshoe.env.bugs.packages.baseline import bug_run_limit, command_limit
 from gumshoe.env.bugs.packages.environment import Built, add_built_files, get_environment
 from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
-from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, open_runner
 from gumshoe.env.bugs.tasks import nearness, problem_statement
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec

@@ -1,24 +1,20 @@
 """The project that variants are made of, and its tests, which are run in forks with limits.
 
 `ProjectUnderTest` has the project's files, a clean copy to come back to, and the limits of a run. `ProjectSuite` runs
-the tests; the package's docstring has a picture of its processes. `Randomness` watches what may make tests random.
+the tests; the package's docstring has a picture of its processes.
 """
 
-import functools
 import math
 import os
-import random
 import resource
 import shutil
 import signal
-import sys
-import time
 
 import pytest
 
 from ..runs.forks import answer_of
 from ..runs.outcomes import Collected, InChild
-from .recorder import LineRecorder, OutcomeRecorder, write_answer
+from .recorder import LineRecorder, OutcomeRecorder, Randomness, write_answer
 
 
 class ProjectUnderTest:
@@ -137,62 +133,6 @@ def forget_byte_code(path):
         for entry in os.listdir(cache):
             if entry.startswith(stem):
                 os.unlink(os.path.join(cache, entry))
-
-
-CLOCKS = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "process_time_ns")
-
-
-class ObservedFunction:
-    """Stands in for a function of a module and tells `observe` about each call: its result, and the file that called.
-
-    An object and not a function, since a function in a class would become a method.
-    """
-
-    def __init__(self, module, name, observe):
-        self.original = getattr(module, name)
-        functools.update_wrapper(self, self.original)
-        self.__module__ = module.__name__
-        self.observe = observe
-
-    def __call__(self, *arguments):
-        """As the original."""
-        result = self.original(*arguments)
-        self.observe(result, sys._getframe(1).f_code.co_filename)
-        return result
-
-    def __reduce__(self):
-        # Copied and pickled by its name, as the original.
-        return self.__name__
-
-
-class Randomness:
-    """Watches the system's random numbers and clocks. Python's shared random numbers need nobody to watch them.
-
-    A module that was imported before keeps the originals.
-    """
-
-    def __init__(self):
-        self.numbers = 0
-        self.clocks_read_in = set()
-
-    def watch(self):
-        """Takes the place of the functions."""
-        os.urandom = random._urandom = ObservedFunction(os, "urandom", self.note_numbers)  # type: ignore[attr-defined]
-        for name in CLOCKS:
-            if hasattr(time, name):  # Python 3.6 has none in nanoseconds
-                setattr(time, name, ObservedFunction(time, name, self.note_clock))
-
-    def note_numbers(self, numbers, caller):
-        """Keeps what the system's random numbers were."""
-        self.numbers = hash((self.numbers, numbers))
-
-    def note_clock(self, seconds, caller):
-        """Keeps which file has read a clock."""
-        self.clocks_read_in.add(caller)
-
-    def state(self):
-        """Where the random numbers are. What a seed does not repeat differs from run to run."""
-        return hash((random.getstate(), self.numbers))
 
 
 def run_pytest(arguments, make_plugins, wall_s):
