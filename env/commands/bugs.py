@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Column, Table
 
+from gumshoe.config import ConfigT, apply_overrides, read_yaml, validate
 from gumshoe.console import Console
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.commands import config_from
 from gumshoe.errors import ConfigError
 from gumshoe.storage import check_folder
 from gumshoe.text import plural
@@ -59,7 +59,7 @@ def configure_synth(parser: argparse.ArgumentParser) -> None:
 def run_synth(arguments: argparse.Namespace) -> int:
     """Makes the task set and says what was dropped and why. Raises GumshoeError."""
     options = ("projects", "out", "seed", "per_project", "workers")
-    config = config_from(arguments, SynthConfig, options, "gumshoe synth")
+    config = _config(arguments, SynthConfig, options)
     if not config.out:
         raise ConfigError("no folder for the task set: give --out DIR")
     from gumshoe.env.bugs.make import make_bugs, write_result
@@ -73,6 +73,17 @@ def run_synth(arguments: argparse.Namespace) -> int:
     folder = write_result(result, config)
     show_synth(result, folder)
     return 0
+
+
+def _config(arguments: argparse.Namespace, model: type[ConfigT], options: Sequence[str]) -> ConfigT:
+    """The config of a command: its file, what `-p` overrides in it, and the options that are given, in this order.
+
+    Raises ConfigError.
+    """
+    data = {} if arguments.config is None else read_yaml(arguments.config)
+    data = apply_overrides(data, arguments.overrides)
+    data |= {name: value for name in options if (value := getattr(arguments, name)) not in (None, [])}
+    return validate(model, data, origin=str(arguments.config or f"gumshoe {arguments.command}"))
 
 
 HARVEST_EXAMPLES = """\
@@ -114,7 +125,7 @@ def run_harvest(arguments: argparse.Namespace) -> int:
     from gumshoe.env.bugs.packages.harvest import harvest, rebuild, reports_in
     from gumshoe.env.bugs.packages.sources import parse_sources
 
-    config = config_from(arguments, HarvestConfig, ("sources", "out", "workers"), "gumshoe harvest")
+    config = _config(arguments, HarvestConfig, ("sources", "out", "workers"))
     if arguments.rebuild is not None:
         built = rebuild(arguments.rebuild, config.build, lambda text: print(text, file=sys.stderr))
         print(f"{len(built)} environments built" if built else "all environments are on this machine")
