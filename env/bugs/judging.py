@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.projects import Project
+from gumshoe.env.bugs.projects import Project, reason_of
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -196,7 +196,7 @@ class ProjectJudge:
         except FileNotFoundError:
             text = b""
         if not text.strip():
-            raise TaskError(f"project {self._name}: pytest does not start there: {_complaint(result.output)}")
+            raise TaskError(f"project {self._name}: pytest does not start there: {reason_of(result.output)}")
         try:
             return [parse_json(line) for line in text.splitlines()]
         except ValueError as error:
@@ -212,13 +212,6 @@ def _row(candidate: Candidate) -> dict[str, Any]:
 def _failure(facts: Mapping[str, Any]) -> FailedTest:
     frames = tuple((path, line, function) for path, line, function in facts["frames"])
     return FailedTest(facts["type"], facts["message"], frames)
-
-
-def _complaint(text: str) -> str:
-    """The line that reports an error, else the last one."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if "error:" in line.lower() and not line.lower().startswith("error: usage")]
-    return (telling or lines[-1:] or ["it printed nothing"])[0]
 
 
 class VerdictJournal:

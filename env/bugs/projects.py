@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import pathspec
@@ -26,6 +28,7 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Task, TestRun, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
+from gumshoe.text import plain_text
 
 __all__ = [
     "Project",
@@ -35,6 +38,7 @@ __all__ = [
     "find_projects",
     "left_out_of_project",
     "open_runner",
+    "reason_of",
     "sources_of",
 ]
 
@@ -212,3 +216,16 @@ def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generat
     wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
     with open_sandbox(task, wide, trusted=True) as opened:
         yield ProjectRunner(task, opened, timeout_s)
+
+
+# What pytest marks as the exception, and what else tells of an error.
+EXCEPTION = re.compile(r"E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b")
+ERROR = re.compile(r"(?:[\w.]+Error\b|ERROR: (?!usage:)|(?:[\w.]+: )?error: )")
+
+
+def reason_of(output: str) -> str:
+    """The line of pytest's output that best tells why nothing works: the exception, not the summary."""
+    lines = [line.removeprefix("INTERNALERROR>").strip() for line in plain_text(output).splitlines() if line.strip()]
+    exceptions = (line[1:].strip() for line in lines if EXCEPTION.match(line))
+    errors = (line for line in lines if ERROR.match(line))
+    return next(chain(exceptions, errors, lines[-1:]), "it printed nothing")[:300]

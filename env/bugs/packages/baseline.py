@@ -12,8 +12,7 @@ from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.environment import Built
-from gumshoe.env.bugs.packages.requirements import reason_of
-from gumshoe.env.bugs.projects import ProjectRunner, Suite, open_runner
+from gumshoe.env.bugs.projects import ProjectRunner, Suite, open_runner, reason_of
 from gumshoe.errors import TaskError
 from gumshoe.records import FAILING, PASSING, TestRun
 from gumshoe.text import plural

@@ -21,8 +21,7 @@ from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.baseline import Baseline, bug_run_limit, command_limit
 from gumshoe.env.bugs.packages.environment import Built
-from gumshoe.env.bugs.packages.requirements import reason_of
-from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, open_runner
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, open_runner, reason_of
 from gumshoe.env.tasks.projects import digest_of, is_doctest
 from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import TaskError

@@ -24,9 +24,9 @@ from gumshoe.env.bugs.packages.requirements import (
     PackageFiles,
     missing_packages,
     plugins_used,
-    reason_of,
 )
 from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
+from gumshoe.env.bugs.projects import reason_of
 from gumshoe.env.virtualenvs import INSIDE, Lock, is_installed
 from gumshoe.errors import TaskError
 

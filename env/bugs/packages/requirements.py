@@ -14,7 +14,6 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ import yaml
 
 from gumshoe.env.bugs.packages.sources import entries, read_text
 from gumshoe.env.tasks.projects import test_files
-from gumshoe.text import plain_text
 
 __all__ = [
     "TEST_NAMES",
@@ -30,7 +28,6 @@ __all__ = [
     "TestRequirements",
     "missing_packages",
     "plugins_used",
-    "reason_of",
 ]
 
 TEST_NAMES = ("test", "tests", "testing", "pytest", "unittest", "test-suite", "hatch-test")
@@ -207,9 +204,6 @@ OPTIONS = re.compile(r"unrecognized arguments: (.*)")
 PLUGINS = re.compile(r"Missing required plugins: (.*)")
 UNKNOWN_OPTION = re.compile(r"Unknown config option: (\w+)")
 LOADED_PLUGIN = re.compile(r"Error importing plugin \"([\w.]+)\"")
-# What pytest marks as the exception, and what else tells of an error.
-EXCEPTION = re.compile(r"E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b")
-ERROR = re.compile(r"(?:[\w.]+Error\b|ERROR: (?!usage:)|error: )")
 MAX_SCAN = 400
 
 
@@ -259,11 +253,3 @@ def plugins_used(folder: Path) -> list[str]:
         if re.search(rf"def test\w*\([^)]*\b{name}\b", text) and not re.search(rf"def {name}\(", text)
     ]
     return fixtures + [plugin for name, plugin in _tables()["marks"].items() if re.search(rf"mark\.{name}\b", text)]
-
-
-def reason_of(output: str) -> str:
-    """The line of pytest's output that best tells why nothing works: the exception, not the summary."""
-    lines = [line.removeprefix("INTERNALERROR>").strip() for line in plain_text(output).splitlines() if line.strip()]
-    exceptions = (line[1:].strip() for line in lines if EXCEPTION.match(line))
-    errors = (line for line in lines if ERROR.match(line))
-    return next(chain(exceptions, errors, lines[-1:]), "it printed nothing")[:300]
