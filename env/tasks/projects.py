@@ -10,7 +10,7 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from gumshoe.errors import TaskError
@@ -20,7 +20,6 @@ __all__ = [
     "CACHES",
     "CASEBOOK",
     "LEFT_OUT",
-    "MAX_FOLDER_BYTES",
     "PYTEST",
     "SCHEME",
     "casebook_projects",
@@ -103,10 +102,7 @@ def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES, without: Collection[s
             left -= 0 if path.is_symlink() else path.stat().st_size
             if left < 0:
                 raise TaskError(f"{folder} holds more than {limit >> 20} MiB with {path.name}: move data elsewhere")
-            for size, blocks in _facts(path, folder):
-                digest.update(b"%d:" % size)
-                for block in blocks:
-                    digest.update(block)
+            _add_entry(digest.update, path, folder)
     except OSError as error:
         raise TaskError(f"{folder} cannot be read: {error}") from None
     return digest.hexdigest()
@@ -144,16 +140,17 @@ def _entries(folder: Path, without: Collection[str]) -> Iterator[Path]:
                 yield path
 
 
-def _facts(path: Path, folder: Path) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """What one entry adds: parts, each with its size in bytes."""
+def _add_entry(add: Callable[[bytes], None], path: Path, folder: Path) -> None:
+    """Adds the parts of one entry, each after its size in bytes."""
     name = os.fsencode(path.relative_to(folder).as_posix())
     if path.is_symlink():
         parts = (b"link", name, os.fsencode(path.readlink()))
     else:
-        facts = path.stat()
-        parts = (b"program" if facts.st_mode & 0o100 else b"file", name)
+        parts = (b"program" if path.stat().st_mode & 0o100 else b"file", name)
     for part in parts:
-        yield len(part), iter((part,))
+        add(b"%d:%s" % (len(part), part))
     if not path.is_symlink():
+        add(b"%d:" % path.stat().st_size)
         with path.open("rb") as file:
-            yield path.stat().st_size, iter(lambda: file.read(BLOCK_BYTES), b"")
+            while block := file.read(BLOCK_BYTES):
+                add(block)
