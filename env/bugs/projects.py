@@ -220,7 +220,7 @@ def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generat
 
 # What pytest marks as the exception, and what else tells of an error.
 EXCEPTION = re.compile(r"E\s+[\w.]*(?:Error|Exception|Warning|Interrupted|Failed)\b")
-ERROR = re.compile(r"(?:[\w.]+Error\b|ERROR: (?!usage:)|(?:[\w.]+: )?error: )")
+ERROR = re.compile(r"(?:[\w.]+Error\b|ERROR: (?!usage:)|(?:[^:]+: )?error: )")
 
 
 def reason_of(output: str) -> str:

@@ -196,6 +196,8 @@ def test_an_error_inside_pytest_is_the_reason():
     output = "INTERNALERROR> Traceback:\nINTERNALERROR> TypeError: no such hook\n\x1b[32m3 passed\x1b[0m"
     assert reason_of(output) == "TypeError: no such hook"
     assert reason_of("\x1b[32m3 passed\x1b[0m\n") == "3 passed"
+    unknown = "python -m pytest: error: unrecognized arguments: --cov"
+    assert reason_of(f"ERROR: usage: python -m pytest [options]\n{unknown}\n  rootdir: /workspace\n") == unknown
 
 
 def test_the_python_is_one_that_the_package_allows() -> None:
