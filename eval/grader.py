@@ -4,9 +4,10 @@ patch does not always fix.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.run.control import Control, run_parallel
@@ -16,9 +17,9 @@ from gumshoe.errors import PatchError, TaskError
 from gumshoe.eval.records import FlakyTask
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Grader", "Submission", "describe_run", "describe_verdict", "find_flaky"]
+__all__ = ["Grader", "PatchGrade", "Submission", "describe_run", "describe_verdict", "find_flaky"]
 
-
+KeyT = TypeVar("KeyT")
 MOST_NAMED = 3
 """How many failing tests are named."""
 
@@ -37,6 +38,17 @@ class Submission:
         return digest(self.task.hash, self.patch)
 
 
+@dataclass(frozen=True)
+class PatchGrade:
+    """Whether a patch resolves its task, 1.0 or 0.0, and how the tests ended, in one line.
+
+    None and an empty line where that is not known.
+    """
+
+    resolved: float | None = None
+    tests: str = ""
+
+
 class Grader:
     """Grades patches, each once; grades are kept in a file.
 
@@ -49,31 +61,27 @@ class Grader:
         self._cache = JsonlCache(path)
         self._sandbox = sandbox
 
-    def grade(self, answers: Iterable[Submission], control: Control, workers: int) -> None:
-        """Grades the patches that have no grade yet. Raises SandboxError."""
-        todo = {answer.key: answer for answer in answers if answer.patch and self.resolved(answer) is None}
-        run_parallel(todo.values(), self._grade, workers=workers, control=control)
+    def grade(self, submissions: Mapping[KeyT, Submission], control: Control, workers: int) -> dict[KeyT, PatchGrade]:
+        """The grades of patches; those that were not reached are not known. Raises SandboxError."""
+        missing = [one for one in submissions.values() if self._known(one).resolved is None]
+        run_parallel({one.key: one for one in missing}.values(), self._grade, workers=workers, control=control)
+        return {key: self._known(one) for key, one in submissions.items()}
 
-    def resolved(self, answer: Submission) -> float | None:
-        """1.0 if the patch resolves the task, 0.0 if it does not or is empty; None if that is not known."""
-        if not answer.patch:
-            return 0.0
-        resolved = (self._cache.get(answer.key) or {}).get("resolved")
-        return None if resolved is None else float(resolved)
+    def _known(self, submission: Submission) -> PatchGrade:
+        if not submission.patch:
+            return PatchGrade(0.0, "no patch")
+        facts = self._cache.get(submission.key) or {}
+        resolved = facts.get("resolved")
+        return PatchGrade(None if resolved is None else float(resolved), str(facts.get("tests", "")))
 
-    def describe(self, answer: Submission) -> str:
-        """How the tests ended with the patch, in one line; empty where it is not known."""
-        if not answer.patch:
-            return "no patch"
-        return str((self._cache.get(answer.key) or {}).get("tests", ""))
+    def _grade(self, submission: Submission) -> None:
+        resolved, tests = self._verify(submission)
+        self._cache.keep(submission.key, {"task_id": submission.task.id, "resolved": resolved, "tests": tests})
 
-    def _grade(self, answer: Submission) -> None:
-        resolved, tests = self._judged(answer)
-        self._cache.keep(answer.key, {"task_id": answer.task.id, "resolved": resolved, "tests": tests})
-
-    def _judged(self, answer: Submission) -> tuple[bool | None, str]:
+    def _verify(self, submission: Submission) -> tuple[bool | None, str]:
+        """Whether it resolves its task, None if that cannot be told; and how the tests ended, or why they did not."""
         try:
-            verdict = verify(answer.task, answer.oracle, answer.patch, self._sandbox, trusted=False)
+            verdict = verify(submission.task, submission.oracle, submission.patch, self._sandbox, trusted=False)
         except PatchError:
             return False, "the patch does not apply"
         except TaskError as error:

@@ -109,23 +109,23 @@ class CommandSolver:
             on_tick=hooks.tick,
         )
         ended = {one.key: Ended(**facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
-        patches = {
+        submissions = {
             one.key: Submission(one.task, one.oracle, ended[one.key].patch) for one in attempts if one.key in ended
         }
         grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
-        grader.grade(patches.values(), run.control, run.config.workers)
+        grades = grader.grade(submissions, run.control, run.config.workers)
         return {
             key: Solution(
-                grader.resolved(patch),
-                patch=patch.patch,
-                trajectory=ended[key].trajectory,
-                steps=ended[key].steps,
-                tokens=ended[key].tokens or None,
-                cost_usd=ended[key].cost_usd,
-                seconds=ended[key].seconds,
-                tests=grader.describe(patch),
+                grades[key].resolved,
+                patch=one.patch,
+                trajectory=one.trajectory,
+                steps=one.steps,
+                tokens=one.tokens or None,
+                cost_usd=one.cost_usd,
+                seconds=one.seconds,
+                tests=grades[key].tests,
             )
-            for key, patch in patches.items()
+            for key, one in ended.items()
         }
 
     def close(self) -> None:

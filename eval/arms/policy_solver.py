@@ -15,7 +15,7 @@ from gumshoe.collect.prompts import read_template
 from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
 from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.eval.arms.one_shot import OneShotPolicy, confirmed_changes, limit_turns, view_calls
-from gumshoe.eval.grader import Grader, Submission
+from gumshoe.eval.grader import Grader, PatchGrade, Submission
 from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
@@ -110,34 +110,31 @@ class OwnPatches:
 
 def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> dict[AttemptKey, Solution]:
     """The outcomes of episodes that end with a patch; patches that the episode itself could not judge are graded."""
-    grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
     pairs = run.pairs
-    answers = {key: Submission(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None}
-    grader.grade(answers.values(), run.control, run.config.workers)
-    return {
-        key: solution_of(one, grader.resolved(answers[key]), grader.describe(answers[key]))
-        if key in answers
-        else solution_of(one, float(bool(one.resolved)), _describe_end(one))
-        for key, one in episodes.items()
+    submissions = {
+        key: Submission(*pairs[one.task.id], one.patch) for key, one in episodes.items() if one.resolved is None
     }
+    grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
+    grades = grader.grade(submissions, run.control, run.config.workers)
+    return {key: solution_of(one, grades.get(key) or _own_grade(one)) for key, one in episodes.items()}
 
 
-def solution_of(trajectory: Trajectory, solved: float | None, tests: str = "") -> Solution:
-    """The outcome of an episode; the caller says whether the task is solved."""
+def solution_of(trajectory: Trajectory, grade: PatchGrade) -> Solution:
+    """The outcome of an episode."""
     return Solution(
-        solved,
+        grade.resolved,
         patch=trajectory.patch,
         trajectory=trajectory.id,
         steps=len(trajectory.steps),
         tokens=tokens_of(trajectory),
         cost_usd=trajectory.usage.cost_usd,
         seconds=seconds_of(trajectory),
-        tests=tests,
+        tests=grade.tests,
     )
 
 
-def _describe_end(trajectory: Trajectory) -> str:
-    """How the episode's own tests ended, which its score is based on."""
+def _own_grade(trajectory: Trajectory) -> PatchGrade:
+    """What the episode's own tests, which its score is based on, say of its patch."""
     passed = "every test passes" if trajectory.resolved else "not every test passes" if trajectory.patch else "no patch"
     explanation = next((score.explanation for score in trajectory.scores if score.name == "resolved"), "")
-    return f"{passed} ({explanation})" if explanation else passed
+    return PatchGrade(float(bool(trajectory.resolved)), f"{passed} ({explanation})" if explanation else passed)

@@ -16,7 +16,7 @@ from gumshoe.eval.arms.arm import Attempt, AttemptKey, EvalRun, Hooks, Solution
 from gumshoe.eval.arms.packs import NoPacks, OraclePacks, StaticPacks, oracle_pack
 from gumshoe.eval.arms.scripted_solver import ScriptedSolver, repair_each
 from gumshoe.eval.config import ArmConfig, EvalConfig, SolverConfig
-from gumshoe.eval.grader import Grader, Submission
+from gumshoe.eval.grader import Grader, PatchGrade, Submission
 from gumshoe.records import ContextPack, Oracle, Task
 from support.eval.made import check_part, make_oracle, make_pack
 from support.sandboxes.sandbox_backends import LOCAL
@@ -176,20 +176,16 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle])
     task, oracle = pair
     wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
     stale = oracle.gold_patch.replace("total + 10", "total * 10")
-    answers = [Submission(task, oracle, patch) for patch in (oracle.gold_patch, wrong, stale, "")]
-    grader = Grader(tmp_path / "grades.jsonl", LOCAL)
-    assert grader.resolved(answers[0]) is None
-    grader.grade(answers, Control(), 2)
-    assert [grader.resolved(answer) for answer in answers] == [1.0, 0.0, 0.0, 0.0]
-    assert [grader.describe(answer) for answer in answers] == [
-        "1 test passes",
-        "1 still fail: test_shop.py::test_members",
-        "the patch does not apply",
-        "no patch",
-    ]
-    assert [Grader(tmp_path / "grades.jsonl", LOCAL).resolved(answer) for answer in answers] == [
-        1.0,
-        0.0,
-        0.0,
-        0.0,
-    ]
+    patches = {"gold": oracle.gold_patch, "wrong": wrong, "stale": stale, "empty": ""}
+    submissions = {name: Submission(task, oracle, patch) for name, patch in patches.items()}
+    stopped = Control()
+    stopped.finish()
+    assert Grader(tmp_path / "grades.jsonl", LOCAL).grade(submissions, stopped, 2)["gold"] == PatchGrade()
+    grades = {
+        "gold": PatchGrade(1.0, "1 test passes"),
+        "wrong": PatchGrade(0.0, "1 still fail: test_shop.py::test_members"),
+        "stale": PatchGrade(0.0, "the patch does not apply"),
+        "empty": PatchGrade(0.0, "no patch"),
+    }
+    assert Grader(tmp_path / "grades.jsonl", LOCAL).grade(submissions, Control(), 2) == grades
+    assert Grader(tmp_path / "grades.jsonl", LOCAL).grade(submissions, stopped, 2) == grades
