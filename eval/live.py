@@ -27,7 +27,7 @@ from gumshoe.eval.score.metrics import valid_share
 from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
 from gumshoe.tools import Toolbox, make_tools
 
-__all__ = ["ChatRequest", "LiveArena", "LiveConfig", "LiveEpisode", "episode_scores", "open_arena"]
+__all__ = ["ChatRequest", "LiveConfig", "LiveEpisode", "LiveEpisodes", "episode_scores", "open_episodes"]
 
 SCORES = ("line_f1", "grounding", "cost", "format")
 
@@ -41,9 +41,9 @@ class LiveConfig(Config):
     limits: LimitsConfig = Field(default=LimitsConfig(steps=10), description="how much one episode may use")
 
 
-def open_arena(settings: Mapping[str, JsonValue]) -> LiveArena:
+def open_episodes(settings: Mapping[str, JsonValue]) -> LiveEpisodes:
     """The episodes that a section `live` describes. Raises ConfigError and TaskError."""
-    return LiveArena(validate(LiveConfig, dict(settings), origin="live"))
+    return LiveEpisodes(validate(LiveConfig, dict(settings), origin="live"))
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class ChatRequest:
     tools: list[dict[str, Any]]
 
 
-class LiveArena:
+class LiveEpisodes:
     """The tasks of a config, and episodes on them. Raises SandboxError if there is no sandbox for one of the tasks."""
 
     def __init__(self, config: LiveConfig) -> None:

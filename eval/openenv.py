@@ -16,7 +16,7 @@ from pydantic import Field, JsonValue
 from gumshoe import __version__
 from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.errors import SandboxError, TaskError
-from gumshoe.eval.live import LiveArena, LiveConfig, LiveEpisode
+from gumshoe.eval.live import LiveConfig, LiveEpisode, LiveEpisodes
 from gumshoe.records import Completion, StopReason, ToolCall
 from gumshoe.records.agreement import WEIGHTS, check_weights, weighted_sum
 from gumshoe.text import escape
@@ -67,16 +67,16 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
     """One session. The episode is the one that collection, evaluation and training run.
 
     Args:
-        arena: the tasks, shared by all sessions.
+        source: the tasks, shared by all sessions.
         config: the server's.
         turns: which task comes next where a reset names none, shared by all sessions.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, arena: LiveArena, config: OpenEnvConfig, turns: itertools.count[int]) -> None:
+    def __init__(self, source: LiveEpisodes, config: OpenEnvConfig, turns: itertools.count[int]) -> None:
         super().__init__()
-        self._arena = arena
+        self._source = source
         self._config = config
         self._turns = turns
         self._episode: LiveEpisode | None = None
@@ -97,10 +97,10 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
         """
         del options
         self.close()
-        tasks = self._arena.tasks
+        tasks = self._source.tasks
         number = index if index is not None else seed if seed is not None else next(self._turns)
         name = task if task is not None else tasks[number % len(tasks)]
-        self._episode = self._arena.episode(name)
+        self._episode = self._source.episode(name)
         self._state = DebugState(episode_id=episode_id or str(uuid.uuid4()), task=name)
         try:
             request = self._episode.next_request()
@@ -154,15 +154,15 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
 
     def num_tasks(self, split: str) -> int:
         """How many tasks there are."""
-        return len(self._arena.tasks)
+        return len(self._source.tasks)
 
     def list_tasks(self, split: str) -> list[dict[str, JsonValue]]:
         """The tasks, in the order of their indices."""
-        return [self.get_task(split, index) for index in range(len(self._arena.tasks))]
+        return [self.get_task(split, index) for index in range(len(self._source.tasks))]
 
     def get_task(self, split: str, index: int) -> dict[str, JsonValue]:
         """One task. Raises IndexError."""
-        return {"id": self._arena.tasks[index], "index": index}
+        return {"id": self._source.tasks[index], "index": index}
 
     def close(self) -> None:
         """Ends the episode and removes its sandbox. Idempotent."""
@@ -192,10 +192,10 @@ class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
 
 def make_app(config: OpenEnvConfig) -> FastAPI:
     """The application. Raises ConfigError and TaskError."""
-    arena, turns = LiveArena(config), itertools.count()
-    check_weights(config.weights, arena.scores)
+    source, turns = LiveEpisodes(config), itertools.count()
+    check_weights(config.weights, source.scores)
     return create_fastapi_app(
-        lambda: DebugEnvironment(arena, config, turns),
+        lambda: DebugEnvironment(source, config, turns),
         DebugAction,
         DebugObservation,
         max_concurrent_envs=config.sessions,

@@ -40,7 +40,7 @@ class LiveSection(Config):
     """Where episodes are played while a model trains, and what they are worth."""
 
     environment: str = Field(
-        "gumshoe.eval.live:open_arena", description="module:function that creates the episodes from the section live"
+        "gumshoe.eval.live:open_episodes", description="module:function that creates the episodes from the section live"
     )
     live: dict[str, JsonValue] = Field(description="tasks, sandbox and limits, as that function reads them")
     weights: dict[str, float] = Field(default=dict(WEIGHTS), description="weight of each score in the reward")

@@ -12,7 +12,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import ConfigError
-from gumshoe.eval.live import LiveArena, LiveEpisode, episode_scores, open_arena
+from gumshoe.eval.live import LiveEpisode, LiveEpisodes, episode_scores, open_episodes
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.train.episodes import GeneratedTurn, Request, play
 from support.eval.explorers import serving
@@ -74,9 +74,9 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def arena(tasks: Path) -> LiveArena:
+def source(tasks: Path) -> LiveEpisodes:
     live: dict[str, Any] = {"tasks": {"source": str(tasks), "shuffle": True}, "limits": LIMITS}
-    return open_arena({**live, "sandbox": LOCAL_SETTINGS})
+    return open_episodes({**live, "sandbox": LOCAL_SETTINGS})
 
 
 Evaluated = tuple[dict[StopReason, Trajectory], Script, dict[str, dict[str, Any]]]
@@ -98,7 +98,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> Evaluate
 
 @pytest.mark.parametrize("stop", POLICIES)
 def test_training_and_evaluation_play_the_same_episode(
-    stop: StopReason, evaluated: Evaluated, arena: LiveArena
+    stop: StopReason, evaluated: Evaluated, source: LiveEpisodes
 ) -> None:
     trajectory, asked, scores = evaluated[0][stop], evaluated[1].asked[stop], evaluated[2][TASKS[stop]]
     requests: list[Request] = []
@@ -107,7 +107,7 @@ def test_training_and_evaluation_play_the_same_episode(
         requests.append(request)
         return GeneratedTurn(POLICIES[stop][len(requests) - 1])
 
-    live = arena.episode(TASKS[stop])
+    live = source.episode(TASKS[stop])
     reward = play(live, write, WEIGHTS)
 
     assert live.episode.stop is stop
@@ -136,21 +136,21 @@ def test_findings_name_the_turn_that_showed_the_fact(evaluated: Evaluated) -> No
     assert [finding.step for finding in pack.findings] == [1]
 
 
-def test_tasks_tools_and_opening_are_those_of_the_seeker(arena: LiveArena) -> None:
-    assert sorted(arena.tasks) == sorted(TASKS.values())
-    episode = arena.episode("shop/0")
+def test_tasks_tools_and_opening_are_those_of_the_seeker(source: LiveEpisodes) -> None:
+    assert sorted(source.tasks) == sorted(TASKS.values())
+    episode = source.episode("shop/0")
     request = episode.next_request()
     assert request is not None
     assert [tool["function"]["name"] for tool in request.tools][-1] == "report"
-    assert request.messages == arena.opening("shop/0")
+    assert request.messages == source.opening("shop/0")
     assert [message["role"] for message in request.messages] == ["system", "user"]
     episode.close()
     with pytest.raises(ConfigError, match="there is no task 'shop/9'"):
-        arena.opening("shop/9")
+        source.opening("shop/9")
 
 
-def test_an_episode_is_scored(arena: LiveArena) -> None:
-    episode = arena.episode("shop/0")
+def test_an_episode_is_scored(source: LiveEpisodes) -> None:
+    episode = source.episode("shop/0")
     assert play_turns(episode, turn(EVAL))[-1]["content"].startswith("[step 0] 1 failed, 1 passed")
     assert play_turns(episode, turn(("veiw", {})))[-1]["content"].startswith("[step 1] error: no tool 'veiw'")
     assert episode.scores() == {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": 0.25}
@@ -179,6 +179,6 @@ def test_tasks_without_an_answer_are_refused(tmp_path: Path) -> None:
     oracle = json.loads((tasks / "oracles.jsonl").read_text())
     (tasks / "oracles.jsonl").write_text(json.dumps({**oracle, "gold_patch": ""}) + "\n")
     with pytest.raises(ConfigError, match="no task that comes with its answer"):
-        open_arena({"tasks": {"source": str(tasks)}})
+        open_episodes({"tasks": {"source": str(tasks)}})
     with pytest.raises(ConfigError, match="live: unknown key 'task'"):
-        open_arena({"task": {}})
+        open_episodes({"task": {}})

@@ -23,7 +23,7 @@ from gumshoe.train.config import DpoConfig, GrpoConfig, LiveSection, TrainConfig
 from gumshoe.train.episodes import open_episodes
 from gumshoe.train.run import TrainResult, trackers
 from gumshoe.train.sft import train_sft
-from support.train.counted_arena import ARENA, CountedArena, config
+from support.train.counted_episodes import EPISODES, CountedEpisodes, config
 from support.train.tiny_model import make_config
 from support.train.training_rows import conversation, row, write_dataset
 
@@ -187,7 +187,7 @@ def test_a_run_folder_that_cannot_be_made_is_named(config_file: str, capsys: pyt
 
 
 def test_a_weight_of_no_score_is_refused_before_any_episode() -> None:
-    section = LiveSection(environment=ARENA, live={}, weights={"luck": 1.0}, max_tokens=4)
+    section = LiveSection(environment=EPISODES, live={}, weights={"luck": 1.0}, max_tokens=4)
     with pytest.raises(ConfigError, match="there is no score 'luck'; the scores are format, line_f1"):
         open_episodes(section)
 
@@ -197,7 +197,7 @@ def test_turns_by_a_vllm_that_is_not_there_are_refused(tmp_path: Path) -> None:
     from gumshoe.train.grpo import train_grpo
 
     with pytest.raises(ConfigError, match="vllm: colocate needs vLLM in addition to TRL"):
-        train_grpo(config(tmp_path, tmp_path / "run", vllm="colocate"), CountedArena({}))
+        train_grpo(config(tmp_path, tmp_path / "run", vllm="colocate"), CountedEpisodes({}))
 
 
 def test_two_processes_give_the_losses_of_one(alone: tuple[Path, str], dataset: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.grpo import train_grpo
 from gumshoe.train.model import read_template
-from support.train.counted_arena import CountedArena, config
+from support.train.counted_episodes import CountedEpisodes, config
 from support.train.training_rows import TOOLS
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
@@ -25,17 +25,17 @@ CALL = '<tool_call>\n{"name": "view", "arguments": {"path": "shop.py"}}\n</tool_
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    arena = CountedArena({})
-    result = train_grpo(config(caller, tmp_path / "run"), arena)
+    source = CountedEpisodes({})
+    result = train_grpo(config(caller, tmp_path / "run"), source)
     entries = [json.loads(line) for line in result.log.read_text().splitlines()]
     rewards = [entry["reward"] for entry in entries if "reward" in entry]
     assert len(rewards) == 2
     assert max(rewards) > 0
     assert {"rewards/line_f1/mean", "rewards/format/mean"} <= entries[0].keys()
-    assert len(arena.made) == 8
-    assert any("<tool_call>" in text for episode in arena.made for text in episode.turns)
-    assert all(1 <= len(episode.turns) <= 2 for episode in arena.made)
-    assert all(episode.closed for episode in arena.made)
+    assert len(source.made) == 8
+    assert any("<tool_call>" in text for episode in source.made for text in episode.turns)
+    assert all(1 <= len(episode.turns) <= 2 for episode in source.made)
+    assert all(episode.closed for episode in source.made)
     AutoModelForCausalLM.from_pretrained(result.model)
     tokenizer = AutoTokenizer.from_pretrained(result.model)
     assert tokenizer.chat_template == AutoTokenizer.from_pretrained(caller).chat_template
@@ -43,68 +43,68 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     card = (result.model / "README.md").read_text()
     assert "1 x line_f1, 0.5 x format" in card
     assert (tmp_path / "run" / "reward.svg").is_file()
-    assert train_grpo(config(caller, tmp_path / "run"), arena).facts is None
+    assert train_grpo(config(caller, tmp_path / "run"), source).facts is None
 
 
 def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     hermes = config(caller, tmp_path / "run", chat_template="hermes", max_steps=1)
-    saved = AutoTokenizer.from_pretrained(train_grpo(hermes, CountedArena({})).model).chat_template
+    saved = AutoTokenizer.from_pretrained(train_grpo(hermes, CountedEpisodes({})).model).chat_template
     assert saved == read_template("hermes")
     plain = tmp_path / "plain.jinja"
     plain.write_text("{% for message in messages %}{{ message['content'] }}{% endfor %}")
-    arena = CountedArena({})
+    source = CountedEpisodes({})
     with pytest.raises(ConfigError, match="chat_template: hermes"):
-        train_grpo(config(caller, tmp_path / "refused", chat_template=str(plain)), arena)
-    assert not arena.made
+        train_grpo(config(caller, tmp_path / "refused", chat_template=str(plain)), source)
+    assert not source.made
 
 
 def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match="the sandbox is gone"):
-        train_grpo(config(caller, tmp_path / "run"), CountedArena({"fails": range(4)}))
+        train_grpo(config(caller, tmp_path / "run"), CountedEpisodes({"fails": range(4)}))
     assert not (tmp_path / "run" / "model").exists()
 
 
 def test_an_episode_whose_sandbox_breaks_has_no_scores(caller: Path) -> None:
-    arena = CountedArena({"fails": [1]})
-    played, _ = rollouts(caller, arena, lambda ids: ([[5]] * len(ids), None))
+    source = CountedEpisodes({"fails": [1]})
+    played, _ = rollouts(caller, source, lambda ids: ([[5]] * len(ids), None))
     scores = played.play(["0", "1"])["episode_scores"]
     assert scores == [{"line_f1": 0.0, "format": 0.0}, {"line_f1": None, "format": None}]
 
 
 def test_a_run_goes_on_without_the_episodes_whose_sandboxes_do_not_start(caller: Path, tmp_path: Path) -> None:
-    arena = CountedArena({"never_start": [1, 2, 3, 6]})
-    result = train_grpo(config(caller, tmp_path / "run"), arena)
+    source = CountedEpisodes({"never_start": [1, 2, 3, 6]})
+    result = train_grpo(config(caller, tmp_path / "run"), source)
     entries = [json.loads(line) for line in result.log.read_text().splitlines()]
-    played = [episode for number, episode in enumerate(arena.made) if number not in arena.never_start]
+    played = [episode for number, episode in enumerate(source.made) if number not in source.never_start]
     assert [entry["step"] for entry in entries if "reward" in entry] == [1, 2]
     assert all(episode.turns for episode in played)
     scores: Any = played[0].scores()
     assert entries[0]["reward"] == scores["line_f1"] + 0.5 * scores["format"]
-    assert all(episode.closed for episode in arena.made)
+    assert all(episode.closed for episode in source.made)
 
 
 def test_an_episode_whose_sandbox_does_not_start_trains_nothing(caller: Path) -> None:
-    arena = CountedArena({"never_start": [0]})
-    played, tokenizer = rollouts(caller, arena, lambda ids: ([[5, tokenizer.eos_token_id]] * len(ids), None))
+    source = CountedEpisodes({"never_start": [0]})
+    played, tokenizer = rollouts(caller, source, lambda ids: ([[5, tokenizer.eos_token_id]] * len(ids), None))
     out = played.play(["0", "1"])
     assert out["episode_scores"] == [{"line_f1": None, "format": None}, {"line_f1": 0.0, "format": 0.0}]
     assert (out["completion_ids"][0], out["env_mask"][0]) == ([tokenizer.eos_token_id], [0])
 
 
-def rollouts(model: Path, arena: CountedArena, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
+def rollouts(model: Path, source: CountedEpisodes, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
     from gumshoe.train.grpo import TokenRollouts
     from gumshoe.train.model import load_tokenizer, training_template
 
     tokenizer: Any = load_tokenizer(str(model), None)
-    return TokenRollouts(arena, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
+    return TokenRollouts(source, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
 
 
 @pytest.mark.parametrize("texts", [(CALL, "I think so."), ("I think so.", CALL), ("cut", CALL)])
 def test_a_row_holds_the_tokens_that_a_server_would_be_asked_with(caller: Path, texts: tuple[str, str]) -> None:
     """The tokens before each turn are the chat template's rendering of the conversation, nudges included."""
-    arena = CountedArena({})
+    source = CountedEpisodes({})
     turns: list[list[int]] = []
     prompts: list[list[int]] = []
 
@@ -113,11 +113,11 @@ def test_a_row_holds_the_tokens_that_a_server_would_be_asked_with(caller: Path, 
         turn = turns[len(prompts) - 1]
         return [turn], [[-0.5] * len(turn)]
 
-    played, tokenizer = rollouts(caller, arena, scripted)
+    played, tokenizer = rollouts(caller, source, scripted)
     end = [tokenizer.eos_token_id]
     turns += [tokenizer.encode(text) + end * (text != "cut") for text in texts]
     out = played.play(["0"])
-    (episode,) = arena.made
+    (episode,) = source.made
     for asked, rendered in zip(episode.requests, prompts, strict=True):
         expected = tokenizer.apply_chat_template(asked, tools=TOOLS, add_generation_prompt=True, return_dict=True)
         assert rendered == expected["input_ids"]
@@ -130,24 +130,24 @@ def test_a_row_holds_the_tokens_that_a_server_would_be_asked_with(caller: Path, 
 
 
 def test_an_episode_without_room_for_another_turn_is_over(caller: Path) -> None:
-    arena = CountedArena({})
-    played, _ = rollouts(caller, arena, lambda ids: ([[5] * 40 for _ in ids], None), max_completion=30)
+    source = CountedEpisodes({})
+    played, _ = rollouts(caller, source, lambda ids: ([[5] * 40 for _ in ids], None), max_completion=30)
     out = played.play(["0", "1"])
     assert out["completion_ids"] == [[5] * 30] * 2
     assert out["logprobs"] is None
-    assert [len(episode.turns) for episode in arena.made] == [1, 1]
+    assert [len(episode.turns) for episode in source.made] == [1, 1]
 
 
 def test_a_conversation_that_shrinks_is_refused(caller: Path) -> None:
-    arena = CountedArena({})
+    source = CountedEpisodes({})
 
     def forget(ids: list[list[int]]) -> tuple[list[list[int]], None]:
-        del arena.made[-1].messages[0]
+        del source.made[-1].messages[0]
         return [[5]], None
 
     with pytest.raises(ConfigError, match="conversation that only grows"):
-        rollouts(caller, arena, forget)[0].play(["0"])
-    assert arena.made[-1].closed
+        rollouts(caller, source, forget)[0].play(["0"])
+    assert source.made[-1].closed
 
 
 def test_the_command_runs_it(caller: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

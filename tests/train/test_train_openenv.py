@@ -21,7 +21,7 @@ from support.shop_tasks import make_taskset
 pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
 from openenv.core.generic_client import GenericEnvClient
 
-from gumshoe.eval.live import LiveArena
+from gumshoe.eval.live import LiveEpisodes
 from gumshoe.eval.openenv import DebugAction, DebugEnvironment, OpenEnvConfig, make_app
 
 pytestmark = [pytest.mark.needs("bubblewrap"), pytest.mark.filterwarnings("ignore")]
@@ -90,7 +90,7 @@ def session(tmp_path: Path) -> Generator[DebugEnvironment]:
     tasks = make_taskset(tmp_path / "tasks", 1, runner="pytest")
     settings = {"tasks": {"source": str(tasks)}, "sandbox": {"kind": "bubblewrap"}}
     config = OpenEnvConfig.model_validate(settings)
-    made = DebugEnvironment(LiveArena(config), config, itertools.count())
+    made = DebugEnvironment(LiveEpisodes(config), config, itertools.count())
     yield made
     made.close()
 

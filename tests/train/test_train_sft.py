@@ -18,7 +18,7 @@ from gumshoe.train.config import LiveSection, TrainConfig
 from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
 from gumshoe.train.run import TrainResult
 from gumshoe.train.sft import indistinguishable_tokens, train_sft
-from support.train.counted_arena import FakeRequest
+from support.train.counted_episodes import FakeRequest
 from support.train.tiny_model import make_config
 from support.train.training_rows import TOOLS, conversation
 

@@ -11,9 +11,9 @@ from gumshoe.errors import SandboxError
 from gumshoe.train.config import GrpoConfig
 from support.train.training_rows import TOOLS, conversation
 
-__all__ = ["ARENA", "CountedArena", "FakeRequest", "config"]
+__all__ = ["EPISODES", "CountedEpisodes", "FakeRequest", "config"]
 
-ARENA = "support.train.counted_arena:make_arena"
+EPISODES = "support.train.counted_episodes:make_episodes"
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Counted:
         self.closed += 1
 
 
-class CountedArena:
+class CountedEpisodes:
     tasks: Sequence[str] = ("0", "1")
     scores: Sequence[str] = ("line_f1", "format")
 
@@ -77,8 +77,8 @@ class CountedArena:
         return self.made[-1]
 
 
-def make_arena(live: Mapping[str, Any]) -> CountedArena:
-    return CountedArena(live)
+def make_episodes(live: Mapping[str, Any]) -> CountedEpisodes:
+    return CountedEpisodes(live)
 
 
 def config(model: Path, out: Path, **changes: Any) -> GrpoConfig:
@@ -86,7 +86,7 @@ def config(model: Path, out: Path, **changes: Any) -> GrpoConfig:
         "out": str(out),
         "model": str(model),
         "episodes": {
-            "environment": ARENA,
+            "environment": EPISODES,
             "live": {},
             "weights": {"line_f1": 1.0, "format": 0.5},
             "max_tokens": 60,
