@@ -143,10 +143,12 @@ class Catalog:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the thread. Idempotent."""
+        """Ends the thread and forgets the words. Idempotent."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        for index in self._indexes():
+            index.close()
 
     def source(self, slug: str | None) -> Source | None:
         """The source with that slug."""
@@ -224,7 +226,7 @@ class Catalog:
 
     def refresh(self) -> None:
         """Takes in everything that is new."""
-        if not self._find():
+        if not self._find_sources():
             return
         while not self._read_sources():
             self._start_over()
@@ -235,7 +237,7 @@ class Catalog:
             self.refresh()
             self._stop.wait(PAUSE_S)
 
-    def _find(self) -> bool:
+    def _find_sources(self) -> bool:
         """Searches the folders again: arms of a running evaluation appear while the viewer is open.
 
         Returns False, and notes why, if there is nothing left of them.
