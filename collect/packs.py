@@ -22,13 +22,12 @@ from pydantic import JsonValue
 from gumshoe.collect.episode.tool_output import NEAR, ToolOutput, first_failure, seen_code, stop_at, telling_values
 from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.records import ContextPack, Finding, Location, Step, Task, WhatIfProbe
-from gumshoe.text import indentation
+from gumshoe.tools.code.functions import Region, region_of
 from gumshoe.tools.evidence.facts import normal
 
 __all__ = [
     "Gold",
     "Overlap",
-    "Region",
     "build_pack",
     "clean_path",
     "grounded_share",
@@ -38,7 +37,6 @@ __all__ = [
     "observation_texts",
     "pack_arguments",
     "pack_text",
-    "region_of",
     "with_pack",
 ]
 
@@ -47,7 +45,6 @@ MAX_VALUES = 2
 Gold = Mapping[str, Set[int]]
 """Lines by file."""
 
-_OPENER = re.compile(r"^(?P<indent>\s*)(?:async\s+def|def|class)\s+(?P<name>\w+)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -146,65 +143,6 @@ def _value_findings(
                 fact.finding("the tests run through it") for fact in output.facts if fact.quote == stop
             ][:1]
     return []
-
-
-@dataclass(frozen=True)
-class Region:
-    """The function or class around a line, both ends included; `symbol` is None at module level."""
-
-    start: int
-    end: int
-    symbol: str | None
-
-
-def region_of(lines: Mapping[int, str], number: int) -> Region:
-    """The innermost function or class around a line, by the indentation of the lines that were seen."""
-    names: list[str] = []
-    start = number
-    top: int | None = None
-    own = _OPENER.match(lines.get(number, ""))
-    indent = indentation(_solid(lines, number))
-    if own:
-        names, top, indent = [own["name"]], number, len(own["indent"])
-    for line in range(number - 1, 0, -1):
-        if line not in lines:
-            break
-        start = line
-        opener = _OPENER.match(lines[line])
-        if opener and len(opener["indent"]) < indent:
-            names.append(opener["name"])
-            indent = len(opener["indent"])
-            top = line if top is None else top
-    if top is None:
-        return Region(start, _last_seen(lines, number), None)
-    return Region(top, _end_of(lines, top), ".".join(reversed(names)))
-
-
-def _solid(lines: Mapping[int, str], number: int) -> str:
-    """The line, or the next one that is not blank."""
-    while number in lines and not lines[number].strip():
-        number += 1
-    return lines.get(number, "")
-
-
-def _end_of(lines: Mapping[int, str], top: int) -> int:
-    """The last line of the block that opens at `top`, as far as it was seen; blank lines at its end left out."""
-    indent = indentation(lines[top])
-    end = number = top
-    while number + 1 in lines:
-        number += 1
-        text = lines[number]
-        if text.strip() and indentation(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
-            break
-        if text.strip():
-            end = number
-    return end
-
-
-def _last_seen(lines: Mapping[int, str], number: int) -> int:
-    while number + 1 in lines:
-        number += 1
-    return number
 
 
 def observation_texts(steps: Iterable[Step]) -> dict[int, str]:

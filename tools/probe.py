@@ -57,20 +57,18 @@ class ProbeTool(BaseTool):
         asked = [bool(getattr(probe, "expression", "")) and "value" not in probe.model_fields_set for probe in probes]
         lines = [
             f"{number} {describe_place(probe)}: "
-            + (_values(probe, readings, probed.outcomes) if question else _marked(check))
-            for number, (probe, question, readings, check) in enumerate(
-                zip(probes, asked, probed.readings, probed.checks, strict=True), start=1
-            )
+            + (_values(probe, result.readings, probed.outcomes) if question else _marked(result.check))
+            for number, (probe, question, result) in enumerate(zip(probes, asked, probed.results, strict=True), start=1)
         ]
         checks = [
-            None if question else check.model_dump(mode="json")
-            for question, check in zip(asked, probed.checks, strict=True)
+            None if question else result.check.model_dump(mode="json")
+            for question, result in zip(asked, probed.results, strict=True)
         ]
         data = {
             "probes": [probe.model_dump(mode="json") for probe in probes],
             "checks": checks,
             "looks": [
-                [reading.model_dump(mode="json") for reading in readings[:_KEPT]] for readings in probed.readings
+                [reading.model_dump(mode="json") for reading in result.readings[:_KEPT]] for result in probed.results
             ],
         }
         return self.observe("\n".join(lines), data)

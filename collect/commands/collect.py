@@ -131,7 +131,6 @@ def collect(
                 on_done=display.done,
                 wrap=lambda policy, episode: HumanPolicy(policy) if step else policy,
                 make_factory=make_factory,
-                on_whole=display.whole,
                 on_stopped=on_stopped,
             )
             return runner.run(episodes, (lambda: None) if attended else display.tick)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
@@ -130,21 +130,57 @@ def tool_schema(definition: Mapping[str, Any]) -> ToolSchema:
     )
 
 
+@dataclass
+class _OpenTurn:
+    """A turn, and the answers to its calls that have come so far, by the ids of the calls."""
+
+    completion: Completion
+    answers: dict[str, str] = field(default_factory=dict[str, str])
+
+    def take(self, call_id: str | None, text: str) -> bool:
+        """Takes an answer to the call with this id or, if it names none, to the first that waits for one.
+
+        Returns whether there is such a call.
+        """
+        waiting = (call.id for call in self.completion.tool_calls if call.id not in self.answers)
+        found = next((each for each in waiting if call_id in (None, "", each)), None)
+        if found is not None:
+            self.answers[found] = text
+        return found is not None
+
+    def close(self) -> AnsweredTurn:
+        """The turn with its answers, up to the first call that has none."""
+        answered = itertools.takewhile(lambda call: call.id in self.answers, self.completion.tool_calls)
+        observations = tuple(Observation(tool=call.name, text=self.answers[call.id]) for call in answered)
+        return AnsweredTurn(self.completion, observations)
+
+
 def _turns(messages: Sequence[Mapping[str, Any]], name: str) -> list[Message | AnsweredTurn]:
-    turns: list[Message | AnsweredTurn] = []
-    answers: dict[int, dict[str, str]] = {}
+    turns: list[Message | _OpenTurn] = []
     for number, message in enumerate(messages):
         with reading(f"{name}: message {number}"):
             role = message["role"]
             if not isinstance(role, str):
                 raise TypeError("role must be a string")
             if role == "assistant":
-                answers[len(turns)] = {}
-                turns.append(AnsweredTurn(_completion(message, number), ()))
-            elif role not in ("tool", "function") or not _take_answer(message, turns, answers):
+                turns.append(_OpenTurn(_completion(message, number)))
+            elif role not in ("tool", "function") or not _take_answer(message, turns):
                 text = content_text(message.get("content"))
                 turns.append(Message(role="system" if role == "system" else "user", content=text))
-    return [_answered(turn, answers[at]) if isinstance(turn, AnsweredTurn) else turn for at, turn in enumerate(turns)]
+    return [turn.close() if isinstance(turn, _OpenTurn) else turn for turn in turns]
+
+
+def _take_answer(message: Mapping[str, Any], turns: Sequence[Message | _OpenTurn]) -> bool:
+    """Gives an answer to the last turn that waits for it. Returns whether there is one.
+
+    Raises ValueError for an id that no call has.
+    """
+    call_id, text = message.get("tool_call_id"), content_text(message.get("content"))
+    if any(isinstance(turn, _OpenTurn) and turn.take(call_id, text) for turn in reversed(turns)):
+        return True
+    if call_id:
+        raise ValueError(f"no call with the id {call_id} waits for an answer")
+    return False
 
 
 def _completion(message: Mapping[str, Any], number: int) -> Completion:
@@ -153,33 +189,6 @@ def _completion(message: Mapping[str, Any], number: int) -> Completion:
         text, calls = split_text_calls(text, prefix=f"call-{number}")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     return Completion(text=text, reasoning=reasoning, tool_calls=calls, finish_reason="tool_calls" if calls else "stop")
-
-
-def _take_answer(
-    message: Mapping[str, Any], turns: Sequence[Message | AnsweredTurn], answers: Mapping[int, dict[str, str]]
-) -> bool:
-    """Takes the answer to a call: the last one of its id, or, if it names none, the first that waits for an answer.
-
-    Returns whether there is one. Raises ValueError for an id that no call has.
-    """
-    wanted = message.get("tool_call_id")
-    for at in sorted(answers, reverse=True):
-        turn = turns[at]
-        assert isinstance(turn, AnsweredTurn)
-        waiting = [call.id for call in turn.completion.tool_calls if call.id not in answers[at]]
-        found = next((each for each in waiting if wanted in (None, "", each)), None)
-        if found is not None:
-            answers[at][found] = content_text(message.get("content"))
-            return True
-    if wanted:
-        raise ValueError(f"no call with the id {wanted} waits for an answer")
-    return False
-
-
-def _answered(turn: AnsweredTurn, answers: Mapping[str, str]) -> AnsweredTurn:
-    """The turn with its answers, up to the first call that has none."""
-    answered = itertools.takewhile(lambda call: call.id in answers, turn.completion.tool_calls)
-    return AnsweredTurn(turn.completion, tuple(Observation(tool=call.name, text=answers[call.id]) for call in answered))
 
 
 def _calls(message: Mapping[str, Any], number: int) -> tuple[ToolCall, ...]:

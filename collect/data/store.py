@@ -95,11 +95,8 @@ class RunFolder:
             if again is not None:
                 _set_aside(path, again)
             self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
-            self._branches = config.branch is not None
-            self.nodes: dict[str, Node | None] = {
-                trajectory.id: node_of(trajectory) if self._branches else None for trajectory in read_trajectories(path)
-            }
-            """The finished episodes; each is None in a run that does not branch."""
+            self.nodes: dict[str, Node] = {one.id: node_of(one) for one in read_trajectories(path)}
+            """The finished episodes."""
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
         except BaseException:
@@ -136,7 +133,7 @@ class RunFolder:
         """Puts a finished trajectory on disk. Returns only when it is there; its journal is removed."""
         with self._guard:
             append_line(self._trajectories, trajectory.model_dump_json())
-            self.nodes[trajectory.id] = node_of(trajectory) if self._branches else None
+            self.nodes[trajectory.id] = node_of(trajectory)
         (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
 
     def read(self, id: str) -> Trajectory:

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 from gumshoe.collect.episode.tool_output import failures, seen_code, stop_at
-from gumshoe.collect.packs import build_pack, region_of
+from gumshoe.collect.packs import build_pack
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.policy import Conclusion, best_trial, pack_of, ruled_out
@@ -31,6 +31,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.errors import PolicyError, ScriptExhausted, TaskError
 from gumshoe.records import ContextPack, Decision, Oracle, Task
 from gumshoe.text import plural
+from gumshoe.tools.code.functions import region_of
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement
 

@@ -44,7 +44,7 @@ def branch_steps(
 def open_episodes(
     root: EpisodeSpec,
     config: BranchConfig | None,
-    nodes: Mapping[str, Node | None],
+    nodes: Mapping[str, Node],
     given_up: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[EpisodeSpec]:
     """The episodes of a tree that are still to be played, a parent before its branches; `nodes` may grow meanwhile.
@@ -52,7 +52,7 @@ def open_episodes(
     Args:
         root: its first episode.
         config: where it branches; None: nowhere.
-        nodes: the finished episodes by id; None for one of a run that does not branch.
+        nodes: the finished episodes by id.
         given_up: whether an episode has failed too often.
     """
     pending = [root]
@@ -62,9 +62,8 @@ def open_episodes(
             if given_up(spec.id):
                 continue
             yield spec
-        node = nodes.get(spec.id)
-        if node is not None and config is not None:
-            pending += _branches(spec, node, config)
+        if config is not None and spec.id in nodes:
+            pending += _branches(spec, nodes[spec.id], config)
 
 
 def _branches(parent: EpisodeSpec, node: Node, config: BranchConfig) -> Iterator[EpisodeSpec]:
@@ -75,7 +74,7 @@ def _branches(parent: EpisodeSpec, node: Node, config: BranchConfig) -> Iterator
             yield replace(parent, branch=point, number=number, level=level, seed=seed)
 
 
-def is_whole(root: EpisodeSpec, config: BranchConfig | None, nodes: Mapping[str, Node | None]) -> bool:
+def is_whole(root: EpisodeSpec, config: BranchConfig | None, nodes: Mapping[str, Node]) -> bool:
     """Whether an episode is finished, along with all that branches from it. Arguments as for `open_episodes`."""
     return next(open_episodes(root, config, nodes), None) is None
 

@@ -61,16 +61,13 @@ class ProgressDisplay:
         if self._live is not None:
             self._live.stop()
 
-    def done(self, trajectory: Trajectory) -> None:
-        """Counts a finished trajectory."""
+    def done(self, trajectory: Trajectory, is_whole: bool) -> None:
+        """Counts a finished trajectory; `is_whole` says that all episodes of its tree are finished."""
         self._done += 1
+        self._whole += is_whole
         self._branches += trajectory.branch is not None
         self._scored += trajectory.resolved is not None
         self._resolved += trajectory.resolved is True
-
-    def whole(self) -> None:
-        """Counts an episode that is finished along with all that branches from it."""
-        self._whole += 1
 
     def tick(self) -> None:
         """Draws, or prints a line if one is due."""

@@ -153,10 +153,9 @@ class Runner:
         config: what is run.
         folder: where it is kept.
         control: stops it, counts for it.
-        on_done: called with each finished trajectory, one at a time.
+        on_done: called with each finished trajectory, and whether its whole tree is finished, one at a time.
         wrap: puts something around the policy of each episode.
         make_factory: makes each worker's environments; default in this process.
-        on_whole: called when an episode is finished along with all that branches from it, one at a time.
         on_stopped: called with each episode that is left unfinished because the run is stopped, in its thread.
     """
 
@@ -166,17 +165,15 @@ class Runner:
         folder: RunFolder,
         control: Control,
         *,
-        on_done: Callable[[Trajectory], None] = lambda _: None,
+        on_done: Callable[[Trajectory, bool], None] = lambda trajectory, is_whole: None,
         wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
         make_factory: MakeFactory = InProcess,
-        on_whole: Callable[[], None] = lambda: None,
         on_stopped: Callable[[Episode], None] = lambda episode: None,
     ) -> None:
         self._config = config
         self._folder = folder
         self._control = control
         self._on_done = on_done
-        self._on_whole = on_whole
         self._on_stopped = on_stopped
         self._wrap = wrap
         self._make_factory = make_factory
@@ -224,7 +221,7 @@ class Runner:
             planned=len(trees),
             finished=finished,
             gave_up=len(trees) - open_ones - finished,
-            branches=sum(node is not None and node.branch is not None for node in self._folder.nodes.values()),
+            branches=sum(node.branch is not None for node in self._folder.nodes.values()),
             stopped=stopped,
         )
 
@@ -273,7 +270,7 @@ class Runner:
                     raise Interrupted
                 trajectory = self._play_episode(episode, worker, factory, tree)
                 self._folder.add(trajectory)
-                self._count_finished(trajectory)
+                self._count_finished(trajectory, root)
         except Interrupted:
             log.info("%s left where it is", episode.id)
         except ConfigError:
@@ -282,7 +279,8 @@ class Runner:
             # Even an unforeseen error ends only this episode.
             self._record_failure(root, episode, error)
         else:
-            self._count_ended_tree(root)
+            with self._guard:
+                self._open_trees -= 1
         finally:
             tree.close()
 
@@ -328,21 +326,13 @@ class Runner:
                 journal.close()
                 close_policy(policy)
 
-    def _count_finished(self, trajectory: Trajectory) -> None:
+    def _count_finished(self, trajectory: Trajectory, root: EpisodeSpec) -> None:
         outcome = {True: ", resolved", False: ", not resolved", None: ""}[trajectory.resolved]
         log.info("%s %s after %d steps%s", trajectory.id, trajectory.stop, len(trajectory.steps), outcome)
         with self._guard:
             self._finished += 1
             self._failed_in_a_row = 0
-            self._on_done(trajectory)
-
-    def _count_ended_tree(self, root: EpisodeSpec) -> None:
-        """Nothing of a tree is left to be played."""
-        whole = is_whole(root, self._config.branch, self._folder.nodes)
-        with self._guard:
-            self._open_trees -= 1
-            if whole:
-                self._on_whole()
+            self._on_done(trajectory, is_whole(root, self._config.branch, self._folder.nodes))
 
     def _record_failure(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
         """Records a failed attempt, and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""

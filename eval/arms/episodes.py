@@ -206,7 +206,12 @@ class Episodes:
             with self.policies.ready(hooks.serving, idle=run.control.finishing or before == len(specs)) as policy:
                 playable = config.model_copy(update={"policy": policy})
                 runner = Runner(
-                    playable, opened, run.control, on_done=hooks.done, wrap=wrap, make_factory=run.make_factory
+                    playable,
+                    opened,
+                    run.control,
+                    on_done=lambda trajectory, is_whole: hooks.done(trajectory),
+                    wrap=wrap,
+                    make_factory=run.make_factory,
                 )
                 result = runner.run(specs, hooks.tick)
         finished = {trajectory.id: trajectory for trajectory in read_trajectories(self.folder)}

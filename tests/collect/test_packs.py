@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.episode.tool_output import ToolOutput, failures, outputs_of_steps, tool_message, tool_outputs
-from gumshoe.collect.packs import Region, build_pack, pack_arguments, region_of
+from gumshoe.collect.packs import build_pack, pack_arguments
 from gumshoe.records import (
     Completion,
     Location,
@@ -15,6 +15,7 @@ from gumshoe.records import (
     ToolCall,
     Trajectory,
 )
+from gumshoe.tools.code.functions import Region, region_of
 from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
 from support.collect.small_trajectories import trajectory
 

@@ -160,7 +160,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     done = trajectory(scores=(Score(name="resolved", value=1.0),))
     plain = io.StringIO()
     with ProgressDisplay(4, 1, control, Console(file=plain, highlight=False)) as display:
-        display.done(done)
+        display.done(done, True)
         display.tick()
         assert plain.getvalue() == ""
         control.finish()
@@ -173,8 +173,7 @@ def test_progress_on_a_terminal_and_off_it() -> None:
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, _environ={"TERM": "xterm"})
     with ProgressDisplay(4, 1, control, console) as display:
-        display.done(done)
-        display.whole()
+        display.done(done, True)
         display.tick()
     assert "2/4" in screen.getvalue()
     assert "Ctrl-C again" in screen.getvalue()

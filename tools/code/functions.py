@@ -1,19 +1,22 @@
-"""Functions and classes of Python files, by the lines they span, and the one that an agent names."""
+"""Functions and classes of Python files, by the lines they span; the one that an agent names; the one around a line,
+where only some lines were seen.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gumshoe.env.inside.programs.project import FOREIGN, holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
+from gumshoe.text import indentation
 from gumshoe.tools.code.source import read_source, split_lines
 
-__all__ = ["MODULE", "Function", "Span", "enclosing", "find_function", "innermost", "spans"]
+__all__ = ["MODULE", "Function", "Region", "Span", "enclosing", "find_function", "innermost", "region_of", "spans"]
 
 LONGEST = 2_000_000
 MODULE = "<module>"
@@ -62,13 +65,13 @@ def _spans_by_indentation(source: str) -> tuple[Span, ...] | None:
         text = line.strip()
         if not text or text.startswith(("#", ")", "]", "}")):
             continue
-        indentation = len(line) - len(line.lstrip())
-        around = [outer for outer in around if outer[0] < indentation]
+        indent = indentation(line)
+        around = [outer for outer in around if outer[0] < indent]
         definition = DEFINITION.match(text)
         if definition is not None:
             outer = f"{found[around[-1][1]].name}." if around else ""
             start = number if decorators is None else decorators
-            around.append((indentation, len(found)))
+            around.append((indent, len(found)))
             found.append(Span(f"{outer}{definition[2]}", start, number, definition[1] == "class"))
         for _, index in around:
             found[index] = replace(found[index], end=number)
@@ -184,3 +187,65 @@ def _try_file(workspace: Workspace, path: str, name: str) -> Iterator[Function]:
         yield from _functions_in_file(workspace, path, name)
     except ToolFailure:
         return
+
+
+# - of lines that were seen, which may be part of a file
+
+
+@dataclass(frozen=True)
+class Region:
+    """The function or class around a line, both ends included; `symbol` is None at module level."""
+
+    start: int
+    end: int
+    symbol: str | None
+
+
+def region_of(lines: Mapping[int, str], number: int) -> Region:
+    """The innermost function or class around a line, by the indentation of the lines that were seen."""
+    names: list[str] = []
+    start = number
+    top: int | None = None
+    own = DEFINITION.match(lines.get(number, "").strip())
+    indent = indentation(_solid(lines, number))
+    if own:
+        names, top = [own[2]], number
+    for line in range(number - 1, 0, -1):
+        if line not in lines:
+            break
+        start = line
+        opener = DEFINITION.match(lines[line].strip())
+        if opener and indentation(lines[line]) < indent:
+            names.append(opener[2])
+            indent = indentation(lines[line])
+            top = line if top is None else top
+    if top is None:
+        return Region(start, _last_seen(lines, number), None)
+    return Region(top, _end_of(lines, top), ".".join(reversed(names)))
+
+
+def _solid(lines: Mapping[int, str], number: int) -> str:
+    """The line, or the next one that is not blank."""
+    while number in lines and not lines[number].strip():
+        number += 1
+    return lines.get(number, "")
+
+
+def _end_of(lines: Mapping[int, str], top: int) -> int:
+    """The last line of the block that opens at `top`, as far as it was seen; blank lines at its end left out."""
+    indent = indentation(lines[top])
+    end = number = top
+    while number + 1 in lines:
+        number += 1
+        text = lines[number]
+        if text.strip() and indentation(text) <= indent and not text.lstrip().startswith((")", "]", "}")):
+            break
+        if text.strip():
+            end = number
+    return end
+
+
+def _last_seen(lines: Mapping[int, str], number: int) -> int:
+    while number + 1 in lines:
+        number += 1
+    return number

@@ -24,7 +24,6 @@ from gumshoe.tools.runs.tracebacks import doctest_place
 from gumshoe.tools.whatif import MOST_VARIANTS
 
 __all__ = [
-    "MOST_PROBES",
     "ProbeReading",
     "check_findings",
     "check_probes",
@@ -62,12 +61,19 @@ class ProbeReading(BaseModel):
 
 
 @dataclass(frozen=True)
+class ProbeResult:
+    """What came of a probe: whether it holds, and what it saw, in all tests."""
+
+    check: Check
+    readings: Sequence[ProbeReading] = ()
+
+
+@dataclass(frozen=True)
 class Probed:
-    """What came of probes: of each its check and what it saw, in all tests; and the tests' outcomes."""
+    """What came of each probe, and the tests' outcomes."""
 
     outcomes: Mapping[str, TestOutcome]
-    checks: list[Check]
-    readings: list[list[ProbeReading]]
+    results: list[ProbeResult]
 
 
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -108,7 +114,7 @@ def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[C
     if all(probe is None for probe in probes):
         return [_unchecked(_NO_PROBE) for _ in probes]
     try:
-        return run_probes(workspace, probes).checks
+        return [result.check for result in run_probes(workspace, probes).results]
     except ToolFailure as failure:
         return [_unchecked(_NO_PROBE if probe is None else failure.message) for probe in probes]
 
@@ -120,17 +126,19 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     runs = run_forked(workspace, changes, stops)
     readings = read_readings(runs.seen)
     by_stop = [[reading for reading in readings if reading.probe == number] for number in range(len(stops))]
-    stopped = iter([(_judge_stop(*pair, runs), pair[1]) for pair in zip(stops, by_stop, strict=True)])
-    changed = iter([(_judge_change(*pair), []) for pair in zip(changes, runs.changes, strict=True)])
-    left_out: tuple[Check, list[ProbeReading]] = (_unchecked("too many probes"), [])
-    answers = [
-        (_unchecked(_NO_PROBE), [])
+    stopped = (
+        ProbeResult(_judge_stop(probe, found, runs), [reading for reading in found if not reading.lost])
+        for probe, found in zip(stops, by_stop, strict=True)
+    )
+    changed = (ProbeResult(_judge_change(*pair)) for pair in zip(changes, runs.changes, strict=True))
+    left_out = ProbeResult(_unchecked("too many probes"))
+    results = [
+        ProbeResult(_unchecked(_NO_PROBE))
         if probe is None
         else next(stopped if isinstance(probe, StopProbe) else changed, left_out)
         for probe in probes
     ]
-    checks = [check for check, _ in answers]
-    return Probed(runs.outcomes, checks, [[reading for reading in found if not reading.lost] for _, found in answers])
+    return Probed(runs.outcomes, results)
 
 
 def read_readings(data: bytes) -> list[ProbeReading]:
