@@ -11,7 +11,7 @@ from .commands import Commands
 from .files import LoadedSources, WorkspaceFiles
 from .requests import Requests
 from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
-from .tracing import Counts, LateTracing, only_wanted, set_trace
+from .tracing import Counts, LateTracing, TracedThreads, set_trace
 
 _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]
@@ -62,11 +62,8 @@ class Debugger:
         self.dead = False
         # Threads: whose turn it is to stop, which are traced, and when that begins.
         self._turn = threading.RLock()
-        self._traced = set()  # the threads that are traced, unless the interpreter has ended that
+        self._threads = TracedThreads(self.breakpoints.wanted, self.on_call)
         self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
-        # How calls of functions without breakpoints are passed over.
-        self._more = []  # not empty while there is more to stop at than breakpoints
-        self._on_any_call = only_wanted(self.breakpoints.wanted, self._more, self.on_call)
         # What was seen last.
         self._raising = None, None  # the frame that last saw an exception, and the line that has begun since
         self._caught = None  # the exception that `catch` has looked at
@@ -117,7 +114,7 @@ class Debugger:
         self.test = name
         self.counts.begin()
         if self._late.pause():
-            self._traced.discard(_get_ident())
+            self._threads.note_pause()
 
     # - what plans want
 
@@ -204,7 +201,7 @@ class Debugger:
             if frame.f_code.co_filename != __file__:
                 frame.f_trace = self._follow(frame) if needed and self._is_followed(frame) else None
             frame = frame.f_back
-        self._trace(needed)
+        self._threads.set(needed, self._only_breakpoints())
 
     def end_of_main(self):
         """Lets the program's other threads run to their ends; a thread that is at a stop gets its turn first."""
@@ -212,21 +209,10 @@ class Debugger:
         with self._turn:
             self.resume(None)
 
-    def _trace(self, needed):
-        self._more[:] = [] if self._only_breakpoints() else [True]
-        on_call = self.on_call if self._more else self._on_any_call
-        set_trace(on_call if needed else None)
-        (self._traced.add if needed else self._traced.discard)(_get_ident())
-
     def _trace_again(self, entered=None):
-        """Begins anew in this thread if the interpreter has ended tracing: it does so where a trace function raises an
-        exception, and where the recursion is too deep to call one.
-        """
-        if self._has_lost_trace():
+        """Begins anew in this thread if the interpreter has ended tracing."""
+        if self.state == "running" and self._threads.is_lost():
             self._begin_trace(entered)
-
-    def _has_lost_trace(self):
-        return self.state == "running" and _get_ident() in self._traced and sys.gettrace() is None
 
     def engage(self):
         """Begins tracing, which was put off while a test runner started, since that runs no workspace code."""
@@ -238,9 +224,9 @@ class Debugger:
     def _begin_trace(self, entered=None):
         """Begins tracing in this thread; `entered`, if given, is a frame that may have a breakpoint."""
         if self.state == "running" and not self.dead:
-            if self._has_lost_trace():
+            if self._threads.is_lost():
                 self.log.note(LOST.format(self.test or "the program"))
-            self._trace(self._needs_trace())
+            self._threads.set(self._needs_trace(), self._only_breakpoints())
             if entered is not None and self.breakpoints.wants(entered.f_code):
                 entered.f_trace = self._follow(entered)
 

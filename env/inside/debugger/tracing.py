@@ -21,6 +21,7 @@ from ..functions import FUNCTIONS, first_line, is_in_body, last_line, yields
 from ..programs.project import module_files
 
 _current_frame = vars(sys)["_getframe"]
+_get_ident = threading.get_ident
 EVENT = "gumshoe.entered"
 """The audit event that is raised in the frame of the function."""
 _REPORT = "__gumshoe_entered__"
@@ -33,7 +34,44 @@ def set_trace(function):
     sys.settrace(function)
 
 
-def only_wanted(wanted, more, on_call):
+class TracedThreads:
+    """Sets the trace function of threads, and knows which have one, unless the interpreter has ended that.
+
+    Args:
+        wanted: what is known of code objects, see `Breakpoints`.
+        on_call: the debugger's trace function.
+    """
+
+    def __init__(self, wanted, on_call):
+        self._on_call = on_call
+        self._more = []  # not empty while there is more to stop at than breakpoints
+        self._on_any_call = _only_wanted(wanted, self._more, on_call)
+        self._traced = set()
+
+    def set(self, needed, only_breakpoints):
+        """Traces this thread, and those that are started from now on, if that is needed; else ends it.
+
+        Args:
+            needed: whether there is something to stop at.
+            only_breakpoints: whether nothing but breakpoints.
+        """
+        self._more[:] = [] if only_breakpoints else [True]
+        on_call = self._on_any_call if only_breakpoints else self._on_call
+        set_trace(on_call if needed else None)
+        (self._traced.add if needed else self._traced.discard)(_get_ident())
+
+    def note_pause(self):
+        """Tracing of this thread was ended on purpose."""
+        self._traced.discard(_get_ident())
+
+    def is_lost(self):
+        """Whether the interpreter has ended tracing in this thread: it does so where a trace function raises an
+        exception, and where the recursion is too deep to call one.
+        """
+        return _get_ident() in self._traced and sys.gettrace() is None
+
+
+def _only_wanted(wanted, more, on_call):
     """`on_call`, but not for calls of code that has no breakpoint.
 
     Args:
