@@ -65,7 +65,8 @@ class Debugger:
         self._threads = TracedThreads(self.breakpoints.wanted, self.on_call)
         self._late = LateTracing(self.breakpoints, self._begin_trace, self._trace_again)
         # What was seen last.
-        self._raising = None, None  # the frame that last saw an exception, and the line that has begun since
+        self._raising_frame = None  # the frame that last saw an exception
+        self._line_since = None  # the line that has begun in it since
         self._caught = None  # the exception that `catch` has looked at
 
     # - tracing
@@ -100,8 +101,8 @@ class Debugger:
         if event != "exception":
             self.counts.add(code, line, event)
         if event == "line":
-            if self._raising[0] is frame:
-                self._raising = frame, line
+            if self._raising_frame is frame:
+                self._line_since = line
             self._on_line(frame, code, line)
         elif event == "return":
             self._on_return(frame, arg)
@@ -140,7 +141,7 @@ class Debugger:
             self.stop_at(frame, "step", time=self.counts.of(frame, "line"))
 
     def _on_return(self, frame, value):
-        raised = self._raising[0] is frame and value is None and is_raising(frame, self._raising[1])
+        raised = self._raising_frame is frame and value is None and is_raising(frame, self._line_since)
         paused = not raised and is_pause(frame)
         watched = self.watches.check(frame) if self.watches else None
         ended = None if paused or not self.watches else self.watches.ended(frame, caller_of(frame, self.files.name))
@@ -164,7 +165,7 @@ class Debugger:
     def _on_exception(self, frame, kind, value, trace):
         if issubclass(kind, END_OF_ITERATION) and trace is None:
             return
-        self._raising = frame, None
+        self._raising_frame, self._line_since = frame, None
         if self.breakpoints.catches and value is not self._caught:
             self._caught = value  # It is seen again in each frame that it passes through.
             hit = self.breakpoints.catching(frame, kind)
