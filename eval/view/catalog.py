@@ -80,7 +80,7 @@ class SourceState:
     journals: object = None
 
 
-class Index:
+class EpisodeIndex:
     """Episodes in the order in which they were read, and the words in them."""
 
     def __init__(self) -> None:
@@ -129,8 +129,8 @@ class Catalog:
         """Held to read or change the indexes: the thread adds episodes while requests read."""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._finished = Index()
-        self._running: dict[str, Index] = {}
+        self._finished = EpisodeIndex()
+        self._running: dict[str, EpisodeIndex] = {}
         """The episodes in progress, by the slug of their run; made anew when one of them has changed."""
         self._states: dict[str, SourceState] = {}
         self.sources = find_sources(self._paths)
@@ -193,7 +193,7 @@ class Catalog:
         with self._guard:
             return [key for index in self._indexes() for key in index.search(asked)]
 
-    def _indexes(self) -> list[Index]:
+    def _indexes(self) -> list[EpisodeIndex]:
         return [self._finished, *self._running.values()]
 
     def episode(self, entry: CatalogEntry) -> Trajectory:
@@ -260,7 +260,7 @@ class Catalog:
         with self._guard:
             for index in self._indexes():
                 index.close()
-            self._finished, self._running, self._states = Index(), {}, {}
+            self._finished, self._running, self._states = EpisodeIndex(), {}, {}
             self.version += 1
             self.era += 1
             self.ready = False
@@ -330,7 +330,7 @@ class Catalog:
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
-        index = Index()
+        index = EpisodeIndex()
         for path in sorted(journals):
             episode = read_live_episode(path, source.root)
             if episode is not None:
