@@ -27,7 +27,7 @@ from gumshoe.eval.view.episodes import (
     read_trajectory_line,
     read_trajectory_row,
 )
-from gumshoe.eval.view.rows import Row, make_dataset_row, make_row, searchable_text
+from gumshoe.eval.view.rows import ListRow, make_dataset_row, make_row, searchable_text
 from gumshoe.eval.view.sources import Source, find_sources, inside, parquet_files, stamp
 from gumshoe.records import Trajectory
 from gumshoe.storage import is_locked
@@ -51,7 +51,7 @@ class CatalogEntry:
     file: str
     place: int
     length: int
-    row: Row
+    row: ListRow
     live: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gumshoe.records import Location, Step, StopReason, Trajectory
 
-__all__ = ["REPORTED", "Row", "make_dataset_row", "make_row", "searchable_text"]
+__all__ = ["REPORTED", "ListRow", "make_dataset_row", "make_row", "searchable_text"]
 
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
@@ -21,7 +21,7 @@ Value = str | float | int | None
 
 
 @dataclass(frozen=True)
-class Row:
+class ListRow:
     """What the list shows of an episode.
 
     `strip` has one letter per turn; `facts` holds whatever else can be filtered by; `locations` are those of the
@@ -44,7 +44,7 @@ class Row:
     facts: Mapping[str, Value] = field(default_factory=dict)
 
 
-def make_row(episode: Trajectory) -> Row:
+def make_row(episode: Trajectory) -> ListRow:
     """The row of an episode of a run."""
     usage, steps, pack = episode.usage, episode.steps, episode.context_pack
     confidences = [step.confidence for step in steps if step.confidence is not None]
@@ -70,7 +70,7 @@ def make_row(episode: Trajectory) -> Row:
     }
     if episode.branch is not None:
         facts |= {"branch of": episode.branch.parent, "branch step": episode.branch.step + 1}
-    return Row(
+    return ListRow(
         id=episode.id,
         task=_cut(episode.task.id),
         project=_cut(episode.task.tags.get("project", "")),
@@ -88,7 +88,7 @@ def make_row(episode: Trajectory) -> Row:
     )
 
 
-def make_dataset_row(data: Mapping[str, Any], episode: Trajectory, view: str, split: str) -> Row:
+def make_dataset_row(data: Mapping[str, Any], episode: Trajectory, view: str, split: str) -> ListRow:
     """The row of a dataset's row and of the episode in it.
 
     A seeker's row ends with a report: whether the episode that it was made from fixed the bug, why that one stopped
