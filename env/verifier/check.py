@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import Field
 
@@ -19,7 +18,7 @@ from gumshoe.env.sandboxes.staging import byte_code_place, is_byte_code_of_tests
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns
-from gumshoe.env.verifier.verdict import Verdict
+from gumshoe.env.verifier.verdict import Verdict, name_some
 from gumshoe.env.verifier.verifier import Verifier
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
@@ -31,12 +30,6 @@ MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 SHOWN_LINES, SHOWN_CHARS = 4, 400
 MOST_BYTE_CODE = 32 << 20
 """Bytes of byte code that are kept of one project's tests."""
-
-
-class _Found(NamedTuple):
-    problems: tuple[str, ...]
-    falsifiable: dict[str, tuple[int, ...]] | None = None
-    unfit: tuple[str, ...] = ()
 
 
 class CheckResult(Record):
@@ -64,14 +57,9 @@ def check_tasks(tasks: Sequence[tuple[Task, Oracle]], config: SandboxConfig, wor
     """
     require_sandbox((task for task, _ in tasks), config, trusted=True)
     compile_tests((task for task, _ in tasks), config)
-    threads = ThreadPoolExecutor(workers)
     repaired = RepairedRuns(config)
-    futures = [threads.submit(check_task, task, oracle, config, repaired) for task, oracle in tasks]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        threads.shutdown(wait=True, cancel_futures=True)
+    with ThreadPoolExecutor(workers) as threads:
+        yield from threads.map(lambda pair: check_task(pair[0], pair[1], config, repaired), tasks)
 
 
 def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns | None = None) -> CheckResult:
@@ -87,15 +75,15 @@ def check_task(task: Task, oracle: Oracle, config: SandboxConfig, repaired: Repa
     """
     started = time.monotonic()
     try:
-        found = _find(task, oracle, config, repaired or RepairedRuns(config))
+        found = _check(task, oracle, config, repaired or RepairedRuns(config))
     except ConfigError:
         raise
     except GumshoeError as error:
-        found = _Found((str(error),))
-    return CheckResult(task_id=task.id, **found._asdict(), duration_s=time.monotonic() - started)
+        found = CheckResult(task_id=task.id, problems=(str(error),))
+    return found.model_copy(update={"duration_s": time.monotonic() - started})
 
 
-def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> _Found:
+def _check(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedRuns) -> CheckResult:
     # Git forgives a hunk without its last lines of context; the teacher and the scores read the patch as it stands.
     parse_patch(oracle.gold_patch)
     problems: list[str] = []
@@ -110,12 +98,12 @@ def _find(task: Task, oracle: Oracle, config: SandboxConfig, repaired: RepairedR
         after = dataclasses.replace(judge(proof.run, expected), reverted_files=proof.applied.reverted_files)
         problems.extend(_after(after, named))
         falsifiable = proof.sample(expected) if after.resolved else None
-        unfit = () if after.failing_fail_to_pass else tuple(after.failing_pass_to_pass)
+        unfit = () if after.failing_fail_to_pass else after.failing_pass_to_pass
     elif missing := _missing_module(before, task):
         problems.append(f"the tests fail because the module {missing} is not installed in the sandbox")
     if task.regime == "debug" and graded_task(task, oracle) != task:
         problems.extend(_as_the_agent_sees_it(task, oracle, config))
-    return _Found(tuple(problems), falsifiable, unfit)
+    return CheckResult(task_id=task.id, problems=tuple(problems), falsifiable=falsifiable, unfit=unfit)
 
 
 def _as_the_agent_sees_it(task: Task, oracle: Oracle, config: SandboxConfig) -> Iterator[str]:
@@ -159,8 +147,7 @@ def _after(verdict: Verdict, named: bool) -> Iterator[str]:
     if not named and verdict.failing_fail_to_pass:
         yield "with the gold patch the tests still fail"
     else:
-        failing = (*verdict.failing_fail_to_pass, *verdict.failing_pass_to_pass)
-        yield from _listed(failing, "with the gold patch these tests should pass and do not")
+        yield from _listed(verdict.failing, "with the gold patch these tests should pass and do not")
     if not verdict.resolved:
         yield _ending(verdict.run.result.output)
 
@@ -177,8 +164,7 @@ def _run_problems(verdict: Verdict, when: str) -> Iterator[str]:
 
 def _listed(tests: Sequence[str], complaint: str) -> Iterator[str]:
     if tests:
-        more = f" and {len(tests) - 3} more" if len(tests) > 3 else ""
-        yield f"{complaint}: {', '.join(tests[:3])}{more}"
+        yield f"{complaint}: {name_some(tests)}"
 
 
 def _ending(output: str) -> str:

@@ -81,8 +81,8 @@ def judge_variants(runs: Sequence[TestRun], variants: Variants, expected: Oracle
     if unproven:
         problems.append(f"{UNPROVEN}: {name_some(unproven)}")
     # A test that is not varied is shown as in the first run, the others as in the run in which they must pass.
-    outcomes = {one.id: one for run in reversed(runs) for one in run.outcomes}
-    outcomes.update((one.id, one) for each in (*repaired, *intact) for one in each.outcomes)
+    outcomes = {outcome.id: outcome for run in reversed(runs) for outcome in run.outcomes}
+    outcomes.update((outcome.id, outcome) for each in (*repaired, *intact) for outcome in each.outcomes)
     verdict = Verdict(
         run=runs[0].model_copy(update={"outcomes": tuple(outcomes.values())}),
         failing_fail_to_pass=tuple(each.test for each in repaired if each.failed_in),
@@ -121,6 +121,7 @@ class _Comparison(NamedTuple):
 
 
 def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, repaired: bool) -> _Comparison:
+    """What the runs of both variants, in their order, show of a test; one that is not varied must pass in both."""
     definitions = [variants.definitions[name] for name in variants.tests.get(test, ())]
     must_pass = [number for number in (0, 1) if all(each.false_in != number for each in definitions)]
     failed_in = tuple(number for number in must_pass if _fails(test, seen[number], repaired, variants.strict))
@@ -135,7 +136,7 @@ def _compare(test: str, seen: Sequence[NamedOutcomes], variants: Variants, *, re
         elsewhere = sign is Sign.UNPROVEN and _fail_at_false_lines(found, each.false_in, variants)
         signs.append(Sign.PROVEN if elsewhere else sign)
     shown = must_pass if not definitions else [number for number in must_pass if number not in failed_in]
-    outcomes = tuple(one for number in shown for one in seen[number].of(test))
+    outcomes = tuple(outcome for number in shown for outcome in seen[number].of(test))
     return _Comparison(test, failed_in, by_itself, max(signs, default=Sign.PROVEN), outcomes)
 
 
@@ -143,7 +144,8 @@ def _fail_at_false_lines(outcomes: Sequence[TestOutcome], number: int, variants:
     """Whether each failed at a line that is false in a variant, be it another test's: tests may call each other."""
     false = [each for each in variants.definitions.values() if each.false_in == number]
     return bool(outcomes) and all(
-        one.failed and any(any_within(lines_in(one, each.path), each.fails_at) for each in false) for one in outcomes
+        outcome.failed and any(any_within(lines_in(outcome, each.path), each.fails_at) for each in false)
+        for outcome in outcomes
     )
 
 
@@ -161,9 +163,9 @@ def sign_of(outcomes: Sequence[TestOutcome], definition: TestDefinition, *, repa
     """The worst sign of a definition's tests. Skipped tests that should only not break show nothing."""
     if not outcomes:
         return Sign.UNPROVEN
-    if not repaired and all(one.outcome == "skipped" for one in outcomes):
+    if not repaired and all(outcome.outcome == "skipped" for outcome in outcomes):
         return Sign.PROVEN
-    return max(_sign_of(one, definition) for one in outcomes)
+    return max(_sign_of(outcome, definition) for outcome in outcomes)
 
 
 def _sign_of(outcome: TestOutcome, definition: TestDefinition) -> Sign:
@@ -204,8 +206,8 @@ def known_tests(before: TestRun, task_id: str) -> Oracle:
 
     What fails there is to pass, a file that cannot be loaded stands for all of its tests, and what passes is to stay.
     """
-    failing = [one.id for one in before.outcomes if one.failed]
-    passing = [one.id for one in before.outcomes if one.passed]
+    failing = [outcome.id for outcome in before.outcomes if outcome.failed]
+    passing = [outcome.id for outcome in before.outcomes if outcome.passed]
     return Oracle(task_id=task_id, gold_patch="", fail_to_pass=tuple(failing), pass_to_pass=tuple(passing))
 
 
@@ -215,7 +217,7 @@ def _fails(test: str, seen: NamedOutcomes, repaired: bool, strict: Collection[st
         return False
     outcomes = seen.of(test)
     good = {"passed"} if repaired else {"passed", "skipped"} if test in strict else {"passed", "skipped", "xfailed"}
-    return not outcomes or any(one.outcome not in good for one in outcomes)
+    return not outcomes or any(outcome.outcome not in good for outcome in outcomes)
 
 
 class NamedOutcomes:

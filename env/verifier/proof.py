@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from gumshoe.env.patterns import Patterns
 from gumshoe.env.verifier.judge import NamedOutcomes, Sign, any_within, judge, lines_in, sign_of
 from gumshoe.env.verifier.repository import Applied
 from gumshoe.env.verifier.rules import UNREADABLE, is_configuration, is_runner, named_test_files
-from gumshoe.env.verifier.variants import TestDefinition
+from gumshoe.env.verifier.variants import Choice, TestDefinition
 from gumshoe.env.verifier.verifier import SAMPLE, Verifier
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import TaskError
@@ -37,6 +36,7 @@ others may behave differently, so this need not come to rest; after the last rou
 assertions at the end.
 """
 KEPT = 8
+"""How many proofs are kept; the oldest goes first."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class RepairedRuns:
     def __init__(self, config: SandboxConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._proofs: OrderedDict[str, Proof] = OrderedDict()
+        self._proofs: dict[str, Proof] = {}
 
     def proof(self, task: Task, oracle: Oracle) -> Proof:
         """What is known of the task's repository with its gold patch; it is found out if no earlier task has.
@@ -96,8 +96,8 @@ class RepairedRuns:
         if key is not None and not proof.applied.reverted_files and _is_sound(proof.run):
             with self._lock:
                 self._proofs[key] = proof
-                while len(self._proofs) > KEPT:
-                    self._proofs.popitem(last=False)
+                if len(self._proofs) > KEPT:
+                    del self._proofs[next(iter(self._proofs))]
         return proof
 
     def _key(self, task: Task, oracle: Oracle) -> str | None:
@@ -154,7 +154,7 @@ def _is(path: Path, text: str | None) -> bool:
 
 
 def _is_sound(run: TestRun) -> bool:
-    return bool(run.outcomes) and not run.result.timed_out and not any(one.failed for one in run.outcomes)
+    return bool(run.outcomes) and not run.result.timed_out and not any(outcome.failed for outcome in run.outcomes)
 
 
 def find_falsifiable(
@@ -187,46 +187,51 @@ def _prove(verifier: Verifier, patch: str, run: TestRun, applied: Applied) -> Pr
         run, applied: what `Verifier.observe` has shown of it.
     """
     named = (*verifier.expected.fail_to_pass, *verifier.expected.pass_to_pass)
-    passing = {one.id for one in run.outcomes if one.outcome == "passed"}
-    rewritten = verifier.make_variants(named, None, draw=False, everything=True)
-    (kept, false), variants, _ = verifier.run_variants(patch, rewritten, (0, 1))
+    everything = verifier.make_variants(Choice(named, None, draw=False, everything=True))
+    (kept, false), variants, _ = verifier.run_variants(patch, everything, (0, 1))
     tests = variants.tests
-    of_definition: dict[str, list[str]] = {}
+    tests_of: dict[str, list[str]] = {}
     for test, names in tests.items():
         for name in names:
-            of_definition.setdefault(name, []).append(test)
-    spoiled = passing - {one.id for one in kept.outcomes if one.outcome == "passed"}
+            tests_of.setdefault(name, []).append(test)
+    passing = _passing(run)
+    # What no longer passes where nothing is false does not bear being rewritten.
+    spoiled = passing - _passing(kept)
     original = NamedOutcomes(run.outcomes)
     left = {
         name: variants.definitions[name].comparisons
-        for name, of_name in of_definition.items()
-        if not any(one.id in spoiled for test in of_name for one in original.of(test))
+        for name, own in tests_of.items()
+        if not any(outcome.id in spoiled for test in own for outcome in original.of(test))
     }
     for _ in range(ROUNDS):
         seen = NamedOutcomes(false.outcomes)
         remaining: dict[str, tuple[int, ...]] = {}
         for name in left:
-            outcomes = [one for test in of_definition[name] for one in seen.of(test) if one.id in passing]
+            outcomes = [outcome for test in tests_of[name] for outcome in seen.of(test) if outcome.id in passing]
             numbers = _proven(outcomes, variants.definitions[name])
             if numbers is not None:
                 remaining[name] = numbers
         if remaining == left or not remaining:
             return Proof(run, applied, tests, remaining)
         left = remaining
-        rewritten = verifier.make_variants(named, left, draw=False)
-        (false,), variants, _ = verifier.run_variants(patch, rewritten, (1,))
+        fewer = verifier.make_variants(Choice(named, left, draw=False))
+        (false,), variants, _ = verifier.run_variants(patch, fewer, (1,))
     return Proof(run, applied, tests, dict.fromkeys(left, ()))
+
+
+def _passing(run: TestRun) -> set[str]:
+    return {outcome.id for outcome in run.outcomes if outcome.outcome == "passed"}
 
 
 def _proven(outcomes: Sequence[TestOutcome], definition: TestDefinition) -> tuple[int, ...] | None:
     """The comparisons that were unequal to another value; None where the tests do not fail as they must."""
     if outcomes and sign_of(outcomes, definition, repaired=True) is Sign.PROVEN:
         return definition.comparisons
-    lines = [line for one in outcomes if one.failed for line in lines_in(one, definition.path)]
+    lines = [line for outcome in outcomes if outcome.failed for line in lines_in(outcome, definition.path)]
     good = tuple(
         number
         for number, place in zip(definition.comparisons, definition.asks_at, strict=True)
         if not any_within(lines, [place])
     )
-    all_fail = all(one.failed for one in outcomes)
+    all_fail = all(outcome.failed for outcome in outcomes)
     return good if len(good) < len(definition.comparisons) and all_fail else None

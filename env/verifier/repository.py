@@ -18,7 +18,7 @@ from gumshoe.env.patterns import Patterns
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.verifier.rules import Rules, Sides, patch_sides, shadowing_paths
 from gumshoe.env.verifier.trees import read_tree
-from gumshoe.env.verifier.variants import Variants, draw_doctests
+from gumshoe.env.verifier.variants import Choice, Variants, draw_doctests
 from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Task, TestOutcome, TestRun
@@ -74,41 +74,31 @@ class TaskRepository:
         """Removes the sandbox. Idempotent."""
         self._sandbox.close()
 
-    def make_variants(
-        self,
-        tests: Sequence[str],
-        vary: Sequence[str],
-        proven: Mapping[str, Sequence[int]] | None,
-        *,
-        draw: bool,
-        everything: bool,
-    ) -> Variants:
-        """Two variants of the test files; the repository must not have been patched.
+    def __enter__(self) -> Self:
+        return self
 
-        Args:
-            tests: the ids of all tests that count.
-            vary: those to vary if nothing is proven.
-            proven: the definitions to vary, each with the comparisons in it that are known to fail.
-            draw: whether chance decides what fails where; otherwise all hold in the first variant and fail at their
-                end in the second one.
-            everything: whether comparisons that are not proven are changed, too.
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-        Raises:
-            SandboxError: the files could not be rewritten.
+    def make_variants(self, tests: Sequence[str], choice: Choice) -> Variants:
+        """Two variants of the test files, where `tests` are the ids of all tests that count. The repository must not
+        have been patched.
+
+        Raises SandboxError: the files could not be rewritten.
         """
         sandbox = self._sandbox
         write_texts(sandbox, self._tests)
         paths = [entry.path for entry in sandbox.walk() if entry.kind == "file" and entry.path.endswith(".py")]
         script = self._launch.script
         request = {
-            "tests": list(tests),
-            "vary": list(vary),
-            "proven": None if proven is None else {name: list(numbers) for name, numbers in proven.items()},
+            "tests": tests,
+            "vary": choice.tests,
+            "proven": choice.proven,
             "files": [path for path in paths if self._rules.is_test(path, self._readonly) or path == script],
             "script": script,
             "seed": secrets.token_hex(16),
-            "draw": draw,
-            "all": everything,
+            "draw": choice.draw,
+            "all": choice.everything,
         }
         answer = posixpath.join(sandbox.support, VARIANTS)
         argv = [sandbox.python, *our_program(sandbox.support, PROGRAM), answer]
@@ -116,19 +106,13 @@ class TaskRepository:
         try:
             if result.exit_code == 0:
                 made = Variants.model_validate_json(sandbox.read_file(answer, inside=False))
-                return draw_doctests(made, vary if proven is None else proven, draw=draw)
+                return draw_doctests(made, choice)
             why = (result.output.strip().splitlines() or ["no output"])[-1]
         except (OSError, ValidationError) as error:
             why = str(error)
         finally:
             sandbox.restore(self._clean)
         raise SandboxError(f"task {self._task.id}: its tests cannot be rewritten: {why}")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def apply(self, patch: str) -> Applied:
         """Applies a patch, and puts the tests and their configuration back. An empty one changes nothing.

@@ -7,18 +7,17 @@ stands in the code under repair, which comes with the patch: it gets an example 
 from __future__ import annotations
 
 import ast
-import base64
 import random
 import string
-from collections.abc import Callable, Container
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import Base64Bytes, BaseModel
 
 from gumshoe.env.tasks.projects import is_doctest
-from gumshoe.env.verifier.trees import parse_python
 from gumshoe.tools.code.source import split_lines
 
-__all__ = ["TestDefinition", "Variants", "add_examples", "draw_doctests"]
+__all__ = ["Choice", "TestDefinition", "Variants", "add_examples", "draw_doctests"]
 
 
 class TestDefinition(BaseModel):
@@ -43,34 +42,47 @@ class Variants(BaseModel):
     """Two variants of the test files.
 
     Attributes:
-        variants: the contents of each variant by path, in base64.
+        contents: those of the files of each variant, by path.
         tests: which definitions each test has; none for a test that is the same in both variants.
         definitions: what is known of each definition.
         strict: tests that nothing expects to fail, so that an expected failure is none.
         doctests: those that are varied once the patch is there, each with the variant in which it must fail.
     """
 
-    variants: tuple[dict[str, str], dict[str, str]]
+    contents: tuple[dict[str, Base64Bytes], dict[str, Base64Bytes]]
     tests: dict[str, tuple[str, ...]]
     definitions: dict[str, TestDefinition]
     strict: frozenset[str]
     doctests: dict[str, int] = {}
 
-    def files(self, number: int) -> dict[str, bytes]:
-        """The contents of one variant's files."""
-        return {path: base64.b64decode(data) for path, data in self.variants[number].items()}
+
+@dataclass(frozen=True)
+class Choice:
+    """Which tests are to fail in one of two variants, and how.
+
+    Attributes:
+        tests: those to vary if nothing is proven.
+        proven: the definitions to vary, each with the comparisons in it that are known to fail.
+        draw: whether chance decides what fails where; otherwise all hold in the first variant and fail at their end in
+            the second one.
+        everything: whether comparisons that are not proven are changed, too.
+    """
+
+    tests: Sequence[str]
+    proven: Mapping[str, Sequence[int]] | None
+    draw: bool = True
+    everything: bool = False
 
 
-def draw_doctests(variants: Variants, wanted: Container[str], *, draw: bool) -> Variants:
+def draw_doctests(variants: Variants, choice: Choice) -> Variants:
     """The variants, in which it is settled where each wanted doctest must fail: by chance, or in the second one."""
     chance = random.SystemRandom()
+    wanted = choice.tests if choice.proven is None else choice.proven
     found = [test for test, names in variants.tests.items() if not names and test in wanted and _is_doctest(test)]
-    return variants.model_copy(update={"doctests": {test: chance.randrange(2) if draw else 1 for test in found}})
+    return variants.model_copy(update={"doctests": {test: chance.randrange(2) if choice.draw else 1 for test in found}})
 
 
-def add_examples(
-    variants: Variants, read: Callable[[str], bytes], parse: Callable[[bytes], ast.Module] = parse_python
-) -> Variants:
+def add_examples(variants: Variants, read: Callable[[str], bytes], parse: Callable[[bytes], ast.Module]) -> Variants:
     """The variants with an example at the end of each drawn doctest for which there is a place.
 
     Args:
@@ -78,7 +90,7 @@ def add_examples(
         read: the content of a file as the patch leaves it. Raises OSError.
         parse: the syntax tree of a file. Raises ValueError: it cannot be parsed.
     """
-    files = [variants.files(number) for number in (0, 1)]
+    files = (dict(variants.contents[0]), dict(variants.contents[1]))
     tests, definitions = dict(variants.tests), dict(variants.definitions)
     for test, false_in in variants.doctests.items():
         path = test.partition("::")[0]
@@ -92,8 +104,7 @@ def add_examples(
             files[0][path], files[1][path] = after[0], after[1]
             tests[test] = (test,)
             definitions[test] = TestDefinition(path=path, false_in=false_in, comparisons=(), fails_at=(), asks_at=())
-    encoded = [{path: base64.b64encode(data).decode() for path, data in contents.items()} for contents in files]
-    return variants.model_copy(update={"variants": tuple(encoded), "tests": tests, "definitions": definitions})
+    return variants.model_copy(update={"contents": files, "tests": tests, "definitions": definitions})
 
 
 def _is_doctest(test: str) -> bool:

@@ -53,18 +53,20 @@ class Verdict:
     @property
     def tampering(self) -> tuple[str, ...]:
         """What was tried, as facts: files that were put back, and tests that pass although they must fail."""
-        put_back = (f"test configuration put back: {path}" for path in self.reverted_files)
-        return (*put_back, *([f"passing although they must fail: {name_some(self.forged)}"] if self.forged else []))
+        return (*(f"test configuration put back: {path}" for path in self.reverted_files), *self._forgeries)
 
     @property
     def explanation(self) -> str:
         """Why it is not resolved, in one line; empty where it is."""
         named = [f"failing: {name_some(self.failing)}"] if self.failing else []
-        broken = next((one for one in self.run.outcomes if one.outcome in ("crashed", "timed_out")), None)
+        broken = next((outcome for outcome in self.run.outcomes if outcome.outcome in ("crashed", "timed_out")), None)
         named += [f"{broken.message} in {broken.id}"] if named and broken else []
-        forged = [f"passing although they must fail: {name_some(self.forged)}"] if self.forged else []
         withheld = [f"unverifiable: {name_some(self.unverifiable)}"] if self.withheld else []
-        return "; ".join([*withheld, *forged, *self.problems[:SHOWN], *named])
+        return "; ".join([*withheld, *self._forgeries, *self.problems[:SHOWN], *named])
+
+    @property
+    def _forgeries(self) -> list[str]:
+        return [f"passing although they must fail: {name_some(self.forged)}"] if self.forged else []
 
     @property
     def reservation(self) -> str:
@@ -105,11 +107,8 @@ def grade_of(task: Task, verdict: Verdict) -> Grade:
     """A verdict in the words of the official report."""
     if verdict.run.result.timed_out or verdict.unusable:
         return Grade(task.id, "error", name_task(task, verdict.problems[0]), verdict)
-    return Grade(task.id, _outcome(verdict), verdict.explanation or verdict.reservation, verdict)
-
-
-def _outcome(verdict: Verdict) -> Outcome:
-    return "withheld" if verdict.withheld else "resolved" if verdict.resolved else "unresolved"
+    outcome: Outcome = "withheld" if verdict.withheld else "resolved" if verdict.resolved else "unresolved"
+    return Grade(task.id, outcome, verdict.explanation or verdict.reservation, verdict)
 
 
 def name_task(task: Task, text: str) -> str:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks.casebook import is_built_in
@@ -35,12 +35,12 @@ from gumshoe.env.verifier.judge import NO_TESTS, UNPROVEN, judge, judge_variants
 from gumshoe.env.verifier.repository import Applied, TaskRepository
 from gumshoe.env.verifier.rules import Rules
 from gumshoe.env.verifier.trees import parse_python
-from gumshoe.env.verifier.variants import Variants, add_examples
+from gumshoe.env.verifier.variants import Choice, Variants, add_examples
 from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of, name_task
 from gumshoe.errors import ConfigError, GumshoeError, SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Verifier", "grade", "grade_all", "verify"]
+__all__ = ["VariantRuns", "Verifier", "grade", "grade_all", "verify"]
 
 ResultT = TypeVar("ResultT")
 
@@ -48,6 +48,20 @@ SAMPLE = 24
 """How many tests that should not break are made to fail in one of the variants."""
 KNOWN_KEPT = 256
 """How many tasks' known tests are kept (see `_known_tests`)."""
+
+
+class VariantRuns(NamedTuple):
+    """What runs of variants of the tests with a patch have shown.
+
+    Attributes:
+        runs: one for each variant that was run.
+        variants: as they were run, with the examples in doctests.
+        applied: what the patch did to the repository.
+    """
+
+    runs: Sequence[TestRun]
+    variants: Variants
+    applied: Applied
 
 
 def verify(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig, *, trusted: bool) -> Verdict:
@@ -77,13 +91,8 @@ def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig) 
 
 def grade_all(work: Sequence[tuple[Task, Oracle, str]], config: SandboxConfig, workers: int = 1) -> Iterator[Grade]:
     """Grades several patches at a time and yields the grades in order."""
-    threads = ThreadPoolExecutor(workers)
-    futures = [threads.submit(grade, task, oracle, patch, config) for task, oracle, patch in work]
-    try:
-        for future in futures:
-            yield future.result()
-    finally:
-        threads.shutdown(wait=True, cancel_futures=True)
+    with ThreadPoolExecutor(workers) as threads:
+        yield from threads.map(lambda each: grade(each[0], each[1], each[2], config), work)
 
 
 class Verifier:
@@ -122,7 +131,7 @@ class Verifier:
             PatchError: the patch does not apply.
             SandboxError: the sandbox broke.
         """
-        verdict = self._verify(patch)
+        verdict = self._run_and_judge(patch)
         if verdict.problems and not verdict.forged and self._is_broken(verdict):
             return dataclasses.replace(verdict, unusable=True)
         return verdict
@@ -135,11 +144,11 @@ class Verifier:
         if not gold:
             return False
         try:
-            return bool(self._verify(gold).problems)
+            return bool(self._run_and_judge(gold).problems)
         except TaskError:
             return True
 
-    def _verify(self, patch: str) -> Verdict:
+    def _run_and_judge(self, patch: str) -> Verdict:
         variants = self._draw_variants()
         varied = bool(variants.definitions or variants.doctests)
         runs, variants, applied = self.run_variants(patch, variants, (0, 1) if varied else (0,))
@@ -169,35 +178,24 @@ class Verifier:
         with self._patched(patch, 1) as (repositories, applied):
             return self._run(repositories, [{}])[0], applied
 
-    def run_variants(
-        self, patch: str, variants: Variants, numbers: Sequence[int]
-    ) -> tuple[list[TestRun], Variants, Applied]:
-        """Runs of these variants, all at the same time, the variants as they were run, and what the patch did besides.
-
-        Raises as `verify`.
-        """
+    def run_variants(self, patch: str, variants: Variants, numbers: Sequence[int]) -> VariantRuns:
+        """Runs the variants with these numbers, all at the same time. Raises as `verify`."""
         with self._patched(patch, len(numbers)) as (repositories, applied):
             variants = add_examples(variants, repositories[0].read, self._parse)
-            return self._run(repositories, [variants.files(number) for number in numbers]), variants, applied
+            runs = self._run(repositories, [variants.contents[number] for number in numbers])
+            return VariantRuns(runs, variants, applied)
 
     def _draw_variants(self) -> Variants:
         """The variants for one verdict: all tests that are to pass are varied, and some that are not to break."""
         expected, chance = self.expected, random.SystemRandom()
         sample = chance.sample(expected.pass_to_pass, min(SAMPLE, len(expected.pass_to_pass)))
-        return self.make_variants((*expected.fail_to_pass, *sample), self._oracle.falsifiable)
+        return self.make_variants(Choice((*expected.fail_to_pass, *sample), self._oracle.falsifiable))
 
-    def make_variants(
-        self,
-        vary: Sequence[str],
-        proven: Mapping[str, Sequence[int]] | None,
-        *,
-        draw: bool = True,
-        everything: bool = False,
-    ) -> Variants:
+    def make_variants(self, choice: Choice) -> Variants:
         """Two variants of the tests that decide; see `TaskRepository.make_variants`."""
         self._reopen(2)
         tests = (*self.expected.fail_to_pass, *self.expected.pass_to_pass)
-        return self._fresh[0].make_variants(tests, vary, proven, draw=draw, everything=everything)
+        return self._fresh[0].make_variants(tests, choice)
 
     def close(self) -> None:
         """Removes the sandboxes. Idempotent."""

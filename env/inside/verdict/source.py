@@ -38,7 +38,7 @@ class Site:
         self.pieces, self.always_runs = pieces, always_runs
 
 
-class Change:
+class SiteChange:
     """A site as it is in two variants: in one as it was, in the other false.
 
     Attributes:
@@ -114,7 +114,7 @@ def write_variant(text, changes, number):
     """(the text as one variant has it, {site: its first and last line there}).
 
     the text is       assert add(1, 2) == 3
-    changes           [Change(Site([Piece(20, 21, "3", "7")]), WRONG, false_in=1)]
+    changes           [SiteChange(Site([Piece(20, 21, "3", "7")]), WRONG, false_in=1)]
     number 0 gives    assert add(1, 2) == 3    and {the site: [1, 1]}
     number 1 gives    assert add(1, 2) == 7    and the same
     """

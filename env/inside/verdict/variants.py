@@ -15,7 +15,7 @@ where nothing is proven; otherwise exactly the proven definitions are varied. Wi
 the first variant and fails at its end in the second one. With `all`, unproven comparisons are changed, too. The file
 ANSWER holds
 
-    {"variants": [{path: content in base64}, the same], "tests": {test id: [definition]},
+    {"contents": [{path: content in base64}, the same], "tests": {test id: [definition]},
      "definitions": {definition: {"path", "false_in": 0 or 1, "comparisons": [number of each changed comparison],
                                   "fails_at": [[first line, last line]], "asks_at": [[first line, last line]]}},
      "strict": [test that nothing in its file or the conftests above expects to fail]}
@@ -32,7 +32,7 @@ import sys
 
 from .definitions import MADE, Definitions
 from .falsify import Falsifier
-from .source import OTHER, WRONG, Change, write_variant
+from .source import OTHER, WRONG, SiteChange, write_variant
 
 
 class Rewriting:
@@ -56,9 +56,9 @@ class Rewriting:
         self._false_in = {path: self._chance.randrange(2) for path in sorted(whole)}
         wanted = self._wanted(names_of) & set(known)
         falsified = [self._falsify(known[name]) for name in sorted(wanted)]
-        files, facts = self._write([each for each in falsified if each is not None])
+        contents, facts = self._write([each for each in falsified if each is not None])
         return {
-            "variants": files,
+            "contents": contents,
             "tests": {test: [name for name in names if name in facts] for test, names in names_of.items()},
             "definitions": facts,
             "strict": [
@@ -89,10 +89,11 @@ class Rewriting:
             false_in = self._false_in.get(path, self._chance.randrange(2))
             certain = [site for site in chosen if site.always_runs]
             wrong = self._chance.choice([None, self._chance.choice(certain)]) if certain else None
-        changes = [Change(site, WRONG if site is wrong else OTHER, false_in) for site in chosen]
-        changes += [Change(site, OTHER if wrong else WRONG, false_in) for site in ends]
-        exits = [] if definition.functions else self._falsifiers[path].script_exits()
-        return Falsified(definition, false_in, list(proven), changes, [Change(each, WRONG, false_in) for each in exits])
+        changes = [SiteChange(site, WRONG if site is wrong else OTHER, false_in) for site in chosen]
+        changes += [SiteChange(site, OTHER if wrong else WRONG, false_in) for site in ends]
+        ways_out = [] if definition.functions else self._falsifiers[path].script_exits()
+        exits = [SiteChange(site, WRONG, false_in) for site in ways_out]
+        return Falsified(definition, false_in, list(proven), changes, exits)
 
     def _sites(self, definition):
         """The comparisons of a definition, and the assertions at its end: none, if it is to stay true."""
@@ -108,13 +109,13 @@ class Rewriting:
         return falsifier.comparisons(functions[0]), falsifier.end_assertions(functions[0])
 
     def _write(self, falsified):
-        """The "variants" and the "definitions" of the answer."""
+        """The "contents" and the "definitions" of the answer."""
         contents, facts, of_file = [{}, {}], {}, {}
         for each in falsified:
             of_file.setdefault(each.definition.file, []).append(each)
         for file, definitions in of_file.items():
             changes = [change for each in definitions for change in (*each.changes, *each.exits)]
-            changes += [Change(site, OTHER, 0) for site in self._falsifiers[file.path].helper()]
+            changes += [SiteChange(site, OTHER, 0) for site in self._falsifiers[file.path].helper()]
             for number in (0, 1):
                 text, lines = write_variant(file.text, changes, number)
                 contents[number][file.path] = base64.b64encode(text.encode(file.encoding)).decode("ascii")

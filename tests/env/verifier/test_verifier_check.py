@@ -88,7 +88,7 @@ def test_what_a_gold_patch_could_not_pass_is_no_reward(
             episode.accept(policy.complete(request.messages, request.tools))
         found = finished_trajectory(episode, policy)
     assert (episode.reward, found.steps[-1].reward, found.resolved) == (reward, reward, reward)
-    verdict = env.verdict
+    verdict = episode.verdict
     assert verdict is not None
     assert (grade_of(task, verdict).outcome == "error") == (reward is None or verdict.run.result.timed_out)
 

@@ -12,6 +12,7 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.verifier import Verdict, Verifier, verify
 from gumshoe.env.verifier.check import check_task
+from gumshoe.env.verifier.variants import Choice
 from gumshoe.records import Limits, Oracle, Task
 from support.folder_tasks import PYTEST, folder_task
 from support.runner_projects import RUNNERS
@@ -206,11 +207,11 @@ def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path)
     test = "test_shop.py::test_two"
     oracle = Oracle(task_id="shop", gold_patch="", fail_to_pass=(test,))
     with Verifier(task, oracle, CONFIG, trusted=False) as verifier:
-        made = verifier.make_variants((test,), {"test_shop.py::test_two": (0,)})
+        made = verifier.make_variants(Choice((test,), {"test_shop.py::test_two": (0,)}))
         runs, variants, _ = verifier.run_variants("", made, (0, 1))
     seen = [re.findall("FACTS.*", run.result.output) for run in runs]
     assert seen[0] == seen[1] != []
-    assert variants.files(0)["test_shop.py"] != variants.files(1)["test_shop.py"]
+    assert variants.contents[0]["test_shop.py"] != variants.contents[1]["test_shop.py"]
     assert [run.outcomes[0].outcome for run in runs].count("failed") == 1
 
 
