@@ -12,7 +12,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.debug_session import DebugSession, Exchange, follow
-from gumshoe.tools.runs.debugger_answers import Answer, Breakpoint, CommandResult, describe_results, program_output
+from gumshoe.tools.runs.debugger_answers import Answer, BreakpointState, CommandResult, describe_results, program_output
 from gumshoe.tools.runs.outcomes import describe_end
 
 __all__ = ["Debug"]
@@ -24,7 +24,7 @@ class _State:
     answer, and the paused program, if there was one that could be saved.
     """
 
-    breakpoints: tuple[Breakpoint, ...]
+    breakpoints: tuple[BreakpointState, ...]
     texts: dict[str, str]
     notes: tuple[str, ...]
     session: DebugSession | None
@@ -44,7 +44,7 @@ class Debug(BaseTool):
     def __init__(self) -> None:
         super().__init__()
         self._session: DebugSession | None = None
-        self._breakpoints: list[Breakpoint] = []
+        self._breakpoints: list[BreakpointState] = []
         self._texts: dict[str, str] = {}
         self._notes: list[str] = []
         self._saved: list[DebugSession] = []
@@ -101,7 +101,7 @@ class Debug(BaseTool):
             self._take_breakpoints(workspace, self._session.start.answer.breakpoints)
         return self._session
 
-    def _take_breakpoints(self, workspace: Workspace, breakpoints: list[Breakpoint]) -> None:
+    def _take_breakpoints(self, workspace: Workspace, breakpoints: list[BreakpointState]) -> None:
         """Takes over the debugger's breakpoints, and remembers the text of the files in which they are."""
         self._breakpoints = breakpoints
         paths = {point.path for point in breakpoints if point.path}

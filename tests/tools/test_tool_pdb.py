@@ -12,7 +12,7 @@ import pytest
 from gumshoe.records import DebugFrame
 from gumshoe.tools.runs.commands import debug_argv, our_program
 from gumshoe.tools.runs.debug_session import follow, moved_line
-from gumshoe.tools.runs.debugger_answers import Breakpoint
+from gumshoe.tools.runs.debugger_answers import BreakpointState
 from support.tools.tool_bench import Bench
 
 Open = Callable[..., Bench]
@@ -258,7 +258,7 @@ def test_breakpoints_stay_with_a_statement_that_is_rewritten() -> None:
 
 
 def test_breakpoints_follow_changes_of_their_own_file_alone() -> None:
-    points = [Breakpoint(number=1, path="a.py", line=2)]
+    points = [BreakpointState(number=1, path="a.py", line=2)]
     assert follow(points, "b.py", "x\n", "y\n") == (points, [])
     assert follow(points, "a.py", "x\ny\n", None) == ([], ["breakpoint 1 dropped: line a.py:2 is gone"])
 

@@ -12,7 +12,7 @@ from gumshoe.protocols import Session, Workspace
 from gumshoe.records import SessionReply
 from gumshoe.tools.code.source import count_common, split_lines
 from gumshoe.tools.runs.commands import PLAIN_OUTPUT, debug_argv
-from gumshoe.tools.runs.debugger_answers import Announcement, Answer, Breakpoint, read_announcement, read_answer
+from gumshoe.tools.runs.debugger_answers import Announcement, Answer, BreakpointState, read_announcement, read_answer
 
 __all__ = ["DebugSession", "Exchange", "follow", "moved_line"]
 
@@ -45,7 +45,7 @@ class DebugSession:
         breakpoints: those that the host keeps.
     """
 
-    def __init__(self, workspace: Workspace, breakpoints: Sequence[Breakpoint]) -> None:
+    def __init__(self, workspace: Workspace, breakpoints: Sequence[BreakpointState]) -> None:
         sandbox = workspace.sandbox
         argv = debug_argv(sandbox, workspace.debug_entrypoint)
         self._session: Session = sandbox.open_session(argv, env=PLAIN_OUTPUT, warm=True)
@@ -76,7 +76,7 @@ class DebugSession:
             self._clean_snapshot = name if self._succeeded(exchange) else None
         return self._clean_snapshot
 
-    def restore_state(self, name: str, breakpoints: Sequence[Breakpoint]) -> bool:
+    def restore_state(self, name: str, breakpoints: Sequence[BreakpointState]) -> bool:
         """Makes the program what it was at `save_state`, with these breakpoints; false if that is gone."""
         lines = [] if self._clean_snapshot == name else [f"restore {name}"]
         exchange = self.request(_GRACE_S, lines=lines, breakpoints=[each.data() for each in breakpoints])
@@ -125,13 +125,13 @@ class DebugSession:
 
 
 def follow(
-    breakpoints: Sequence[Breakpoint], path: str, before: str | None, after: str | None
-) -> tuple[list[Breakpoint], list[str]]:
+    breakpoints: Sequence[BreakpointState], path: str, before: str | None, after: str | None
+) -> tuple[list[BreakpointState], list[str]]:
     """The breakpoints when a file has changed: those that are left, and a word for each that was dropped."""
     if not any(point.path == path for point in breakpoints):
         return list(breakpoints), []
     old, new = split_lines(before or ""), split_lines(after or "")
-    kept: list[Breakpoint] = []
+    kept: list[BreakpointState] = []
     dropped: list[str] = []
     for point in breakpoints:
         line = moved_line(old, new, point.line) if point.path == path else point.line

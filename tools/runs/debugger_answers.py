@@ -18,7 +18,7 @@ from gumshoe.text import cut, cut_line, plain_text
 __all__ = [
     "Announcement",
     "Answer",
-    "Breakpoint",
+    "BreakpointState",
     "CommandResult",
     "DebuggerStop",
     "describe_results",
@@ -69,7 +69,7 @@ class CommandResult(_Part):
     failed: JsonValue = None
 
 
-class Breakpoint(_Part):
+class BreakpointState(_Part):
     """A breakpoint, logpoint or `catch` as the debugger describes it; the path of a `catch` is empty."""
 
     number: Line
@@ -84,7 +84,7 @@ class Breakpoint(_Part):
 class Announcement(_Part):
     """What is announced before the program goes on, since it may never answer: breakpoints, and results so far."""
 
-    breakpoints: list[Breakpoint] = Field(max_length=MOST_BREAKPOINTS)
+    breakpoints: list[BreakpointState] = Field(max_length=MOST_BREAKPOINTS)
     results: list[CommandResult] = Field(max_length=MOST)
 
 

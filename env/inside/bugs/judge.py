@@ -55,7 +55,7 @@ CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
-class Baseline:
+class CleanRuns:
     """What two runs of the clean project's tests have shown, one of them traced.
 
     Attributes:
@@ -99,7 +99,7 @@ def find_baseline(suite):
     project.save_clean_copy()
     seen = suite.run([], trace=True)
     if "status" in seen:
-        return None if seen["status"] == "collection" else Baseline(seen)
+        return None if seen["status"] == "collection" else CleanRuns(seen)
     project.save_byte_code()
     project.read_clean_entries()
     project.restore()
@@ -108,7 +108,7 @@ def find_baseline(suite):
     seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
     # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
     seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
-    return Baseline(
+    return CleanRuns(
         seen,
         is_fit=not seen["unstable"] and verdict_of(seen) == "survived",
         covered=covered,
@@ -130,7 +130,7 @@ def known_baseline(suite):
     path = os.path.join(suite.project.keep, "baseline.json")
     if os.path.exists(path):
         with open(path) as file:
-            return Baseline(**json.load(file))
+            return CleanRuns(**json.load(file))
     baseline = find_baseline(suite)
     if baseline is not None:
         with open(path, "w") as file:

@@ -134,7 +134,8 @@ class Falsifier:
         left, right = node.args[:2]
         is_first = _called(node) == "assertIn" or (_is_literal(left) and not _is_literal(right))
         self._helper = self._helper or "_" + self._word(5)
-        no, yes = ("{}({}, ".format(self._helper, text) for text in self._order())
+        helper = self._helper
+        no, yes = (helper + "(" + text + ", " for text in self._order())
         bracket = self._file.text.index("(", self._file.span(node.func)[1])
         before, after = self._either(left if is_first else right)
         return [Piece(start, start, no, yes, no), Piece(bracket, bracket + 1, ", "), before, after]
