@@ -124,7 +124,11 @@ def escape(text: str, *, tags: bool = False) -> str:
         tags: also take apart the tags of tool calls, tool results and reasoning. They are single tokens for many
             tokenizers, but an assistant and its instructions write them with good reason.
     """
-    return (_ESCAPE_TAGS if tags else _ESCAPE).sub(rf"\g<0>{JOINER}", text)
+    return (_ESCAPE_TAGS if tags else _ESCAPE).sub(_take_apart, text)
+
+
+def _take_apart(match: re.Match[str]) -> str:
+    return match[0] + JOINER
 
 
 def unescape(text: str) -> str:
