@@ -172,7 +172,8 @@ def _foreign(data: Mapping[str, Any]) -> Trajectory:
 
 def _turns(entry: Mapping[str, Any]) -> Iterator[Message | AnsweredTurn]:
     """A step as a turn. A step that the agent's model did not write at this point, because it was copied from an
-    earlier trajectory or no model was asked for it, is only shown and not trained on.
+    earlier trajectory or no model was asked for it, becomes messages without a `Step`: exports give it `weight: 0`, so
+    it is shown but not trained on.
     """
     results = (entry.get("observation") or {}).get("results") or ()
     if entry["source"] != "agent":

@@ -1,4 +1,5 @@
 """Named rules that decide which trajectories become data, each with a count of what it dropped.
+`gumshoe filter --help` shows the table.
 
 | rule              | drops                                                                                |
 |-------------------|--------------------------------------------------------------------------------------|
@@ -32,7 +33,6 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from gumshoe.collect.data.export.rows import project_of
 from gumshoe.collect.data.tree import outcome_of
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.packs import grounded_share
@@ -162,7 +162,7 @@ def _duplicates(setting: str) -> Rule:
             or trajectory.patch
             or "\n".join(call.asks for step in trajectory.steps for call in step.tool_calls)
         )
-        key = (project_of(trajectory), same)
+        key = (trajectory.task.project, same)
         seen[key] += 1
         return seen[key] <= most
 
@@ -210,7 +210,7 @@ def _best(setting: str) -> Rule:
 
 def _exclude(setting: str) -> Rule:
     names = _projects(Path(setting))
-    return Rule(lambda trajectory: project_of(trajectory) not in names)
+    return Rule(lambda trajectory: trajectory.task.project not in names)
 
 
 def _projects(path: Path) -> frozenset[str]:

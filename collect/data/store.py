@@ -120,7 +120,7 @@ class RunFolder:
         write_atomic(self.path / "state.json", json.dumps(state) + "\n")
 
     def failed_attempts(self, episode: str) -> int:
-        """How often the infrastructure has failed the episode so far."""
+        """How many attempts at the episode have failed so far, a replay that diverged not counted."""
         with self._guard:
             return self._attempts[episode]
 
@@ -137,8 +137,11 @@ class RunFolder:
         (self.path / "journal" / _journal_name(trajectory.id)).unlink(missing_ok=True)
 
     def read(self, id: str) -> Trajectory:
-        """A finished trajectory. Raises StopIteration if there is none with this id."""
-        return next(found for found in read_trajectories(self.path) if found.id == id)
+        """A finished trajectory. Raises DatasetError if there is none with this id."""
+        for found in read_trajectories(self.path):
+            if found.id == id:
+                return found
+        raise DatasetError(f"{self.path} holds no finished episode {id}")
 
     def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
         """Puts a failed attempt on disk.

@@ -1,5 +1,29 @@
 """The leak check: what a trajectory's turns say that nothing before them has shown.
 
+    messages and answers before a turn ──> _Seen     text, words, numbers, lines of files, spans of suspects
+                                             │ asked by
+    the turn ──> _of_step ──> _in_prose, _in_report, _in_call, _in_code ──> Mention ──> Unseen, with step and part
+
+`unseen` goes through the steps in order. For each one it
+
+1. adds to `_Seen` what the agent was shown since the last one: messages that are not its own as text, and the data of
+   the answers, of which `_shown_lines` reads the lines of files;
+2. looks up what the turn says. Prose is taken apart in this order, and what has been found is cut out before the next
+   pattern reads the rest: quoted texts that were shown, places (`PLACE`), paths (`PATH`), the other quoted texts, then
+   names (`WORD`, `CODE_WORD`) and numbers. Reports, calls and code have readers of their own, because their parts say
+   what they are;
+3. marks each mention that was not shown with the step and the part of the turn (`Where`).
+
+At the end, `_at_the_end` reads the stored report, and what was said after the last step. An example: a test that fails
+in `shop.py:3` was shown, then
+
+| the turn says                           | found                                        |
+|-----------------------------------------|----------------------------------------------|
+| `I look at shop.py:3.`                  | nothing: the place was shown                 |
+| `The bug is in cart.py:12.`             | place `cart.py:12`                           |
+| `add_item() drops 'gift'.`              | string `gift`, name `add_item`               |
+| `rewrite` with `if count > 41:`         | names and the number `41`, marked `edit`     |
+
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
 What the agent itself said before does not count. Lines of a function that `suspects` has named may be visited, but a
@@ -178,6 +202,14 @@ def _defined(trajectory: Trajectory) -> frozenset[str]:
 
 
 def _of_step(step: Step, turn: Sequence[Message], roles: Mapping[str, Decision], seen: _Seen) -> Iterator[Unseen]:
+    """What a turn mentions, in its words and in its calls.
+
+    Args:
+        step: the turn as a step.
+        turn: the same as a message, with turns before it that are no steps.
+        roles: what the tools are for, by name.
+        seen: what was shown before.
+    """
     said = [step.completion, *(Completion(text=one.content, reasoning=one.reasoning) for one in turn)]
     prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
     for text in dict.fromkeys(text for text in prose if text):
@@ -201,6 +233,7 @@ def _marked(step: int, where: Where, found: Iterator[Mention]) -> Iterator[Unsee
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[Mention]:
+    """What a text in words mentions. Each kind of mention is cut out before the next is looked for."""
     unshown: list[str] = []
 
     def unquote(match: re.Match[str]) -> str:
@@ -243,6 +276,7 @@ def _is_in_capitals(word: str, seen: _Seen) -> bool:
 
 
 def _in_report(arguments: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
+    """What a report mentions: the arguments of the call, or a `ContextPack` as data."""
     for place in [*_items(arguments.get("locations")), *_items([arguments.get("failing_frame")])]:
         yield from _in_location(place, seen)
         code = str(place.get("code") or "")
@@ -305,6 +339,7 @@ def _is_new_file(arguments: dict[str, Any]) -> bool:
 
 
 def _in_code(code: str, seen: _Seen) -> Iterator[Mention]:
+    """The strings, names and numbers in new code."""
     for match in STRING.finditer(code):
         text = match[1] or match[2] or ""
         if text and not seen.has(text):

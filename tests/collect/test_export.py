@@ -13,7 +13,14 @@ import yaml
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.export import export_runs
-from gumshoe.collect.data.export.rows import COLUMNS, Dropped, SeekerView, agent_decision_rows, agent_row
+from gumshoe.collect.data.export.rows import (
+    COLUMNS,
+    DECISION_COLUMNS,
+    Dropped,
+    SeekerView,
+    agent_decision_rows,
+    agent_row,
+)
 from gumshoe.collect.data.store import RunFolder, read_trajectories
 from gumshoe.collect.packs import is_quoted
 from gumshoe.errors import DatasetError
@@ -177,6 +184,19 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     assert "4 scripted" in text
     assert "4 local" in text
     assert "- outcome: 4 resolved\n" in text
+    assert "- columns: `id` (string), `task_id` (string), " in text
+    assert "\n- `messages`: the conversation " in text
+
+
+def test_the_card_says_what_columns_each_view_has(tmp_path: Path, config: Make) -> None:
+    with RunFolder(tmp_path / "run", config()) as folder:
+        folder.add(episode("e", "p"))
+    export_runs([tmp_path / "run"], tmp_path / "out", views=["agent_decisions"])
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("- columns: "))
+    expected = [f"`{name}` ({kind})" for name, kind in DECISION_COLUMNS.items()]
+    assert line.removeprefix("- columns: ").split(", ") == expected
+    assert "`messages`" not in text
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, config: Make) -> None:

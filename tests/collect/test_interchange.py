@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.data.atif import all_from_atif, from_atif, to_atif
+from gumshoe.collect.data.export.rows import agent_decision_rows, agent_row
 from gumshoe.collect.data.messages import from_messages, from_mini_swe_agent, from_swe_agent
 from gumshoe.errors import DatasetError
 from gumshoe.records import (
@@ -58,6 +59,12 @@ def test_what_another_model_wrote_earlier_is_shown_and_is_no_step() -> None:
         *(("assistant", "dispatch"), ("assistant", "done"), ("user", "event")),
     ]
     assert found.messages[found.steps[0].message_index].content == "done"
+    weights = [message.get("weight") for message in agent_row(found)["messages"]]
+    assert weights == [None, None, 0, None, None, 0, None, None]
+    (decision,) = agent_decision_rows(found)
+    assert (decision["step"], decision["completion"]) == (0, [{"role": "assistant", "content": "done"}])
+    before = ["S", "memory", "Looking.", "a.py", "b.py", "dispatch"]
+    assert [message["content"] for message in decision["prompt"]] == before
 
 
 def test_embedded_subagents_are_trajectories_of_their_own() -> None:

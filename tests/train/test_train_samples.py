@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.collect.data.atif import from_atif
+from gumshoe.collect.data.export.rows import agent_decision_rows, agent_row
 from gumshoe.errors import DatasetError
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rows.render import UNTRAINED, Drift, Rendered, Renderer, spans
@@ -270,6 +272,22 @@ def test_a_masked_turn_stands_as_it_was_sampled_and_does_not_train(renderer: Ren
     assert renderer.decode(done.input_ids[start:end]).startswith(text)
     assert all(label == UNTRAINED for label in done.labels[start:end])
     assert turn_of(renderer, done) == turn_of(renderer, renderer(row(0)), 1)
+
+
+def test_a_turn_that_the_agent_did_not_take_itself_is_shown_and_does_not_train(renderer: Renderer) -> None:
+    said = [("user", "Fix it."), ("agent", "I begin."), ("user", "Go on."), ("agent", "I am done.")]
+    steps: list[dict[str, Any]] = [{"source": source, "message": text} for source, text in said]
+    steps[1]["is_copied_context"] = True
+    found = from_atif({"schema_version": "ATIF-v1.8", "agent": {"name": "other"}, "steps": steps})
+    rows = [agent_row(found), *agent_decision_rows(found)]
+    assert len(rows) == 2
+    for made in rows:
+        (sample,) = samples(made, renderer, Sampling(4096))
+        tokens = zip(sample.rendered.input_ids, sample.rendered.labels, strict=True)
+        trained = renderer.decode([token for token, label in tokens if label != UNTRAINED])
+        assert "I begin." in renderer.decode(sample.rendered.input_ids)
+        assert "I am done." in trained
+        assert "I begin." not in trained
 
 
 @pytest.mark.parametrize("sampling", [Sampling(4096, unit="decision"), Sampling(400, windows=True)])

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from gumshoe import __version__
-from gumshoe.collect.data.export.rows import COLUMNS
 from gumshoe.collect.prompts import read_template, render
 from gumshoe.records import Trajectory
 
@@ -68,12 +67,19 @@ def _decisions(row: Mapping[str, Any], trajectory: Trajectory) -> list[str]:
 
 
 def render_card(
-    views: Mapping[str, Statistics], *, fingerprint: str, license: str, runs: Mapping[str, str], sandboxes: Counter[str]
+    views: Mapping[str, Statistics],
+    *,
+    columns: Mapping[str, Mapping[str, str]],
+    fingerprint: str,
+    license: str,
+    runs: Mapping[str, str],
+    sandboxes: Counter[str],
 ) -> str:
     """The text of README.md, its YAML header included.
 
     Args:
         views: maps each view to its counts, in the order of the configs.
+        columns: maps each view to the types of its columns, by name.
         fingerprint: part of the names of the shards.
         license: identifier of the license, such as `mit`.
         runs: maps each run folder's name to the identity of its config.
@@ -89,7 +95,7 @@ def render_card(
         read_template(CARD),
         header=yaml.safe_dump(header, sort_keys=False),
         views=views,
-        columns=COLUMNS,
+        columns=columns,
         runs=runs,
         sandboxes=sandboxes,
         license=license,

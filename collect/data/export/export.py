@@ -24,7 +24,6 @@ from gumshoe.collect.data.export.rows import (
     decision_rows,
     held_out_projects,
     is_held_out_bug,
-    project_of,
     split_of,
 )
 from gumshoe.collect.data.export.trees import PREFERENCE_COLUMNS, SCORED_COLUMNS, TREE_VIEWS, TreeRows
@@ -98,11 +97,9 @@ def export_runs(
     identities: dict[str, str] = {}
     sandboxes: Counter[str] = Counter()
     with new_folder(out) as fresh:
+        made = _make_views(views, runs, unresolved)
         with ExitStack() as files:
-            writers = {
-                name: _ViewWriter(view, fresh / name, files)
-                for name, view in _make_views(views, runs, unresolved).items()
-            }
+            writers = {name: _ViewWriter(view, fresh / name, files) for name, view in made.items()}
             copies = Copies()
             for run, trajectory in _episodes(runs, copies):
                 identities[run.name] = trajectory.provenance.config_hash
@@ -121,7 +118,14 @@ def export_runs(
         if not any(of_view.rows.total() for of_view in counts.values()):
             raise DatasetError(f"no rows are left from {', '.join(map(str, runs))}: {_reasons(counts)}")
         fingerprint = _add_fingerprint(fresh)
-        card = render_card(counts, fingerprint=fingerprint, license=license, runs=identities, sandboxes=sandboxes)
+        card = render_card(
+            counts,
+            columns={name: view.columns for name, view in made.items()},
+            fingerprint=fingerprint,
+            license=license,
+            runs=identities,
+            sandboxes=sandboxes,
+        )
         (fresh / "README.md").write_text(card, encoding="utf-8")
     return ExportResult(
         rows={name: {split: of_view.rows[split] for split in SPLITS} for name, of_view in counts.items()},
@@ -165,7 +169,7 @@ def _survey(runs: Sequence[Path], unique: bool) -> set[str]:
     projects: set[str] = set()
     places: dict[str, Path] = {}
     for run, trajectory in _episodes(runs, Copies()):
-        projects.add(project_of(trajectory))
+        projects.add(trajectory.task.project)
         if unique and trajectory.id in places:
             raise DatasetError(
                 f"different episodes in {places[trajectory.id]} and {run} have the id {trajectory.id}: "

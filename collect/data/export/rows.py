@@ -45,7 +45,6 @@ __all__ = [
     "decision_rows",
     "held_out_projects",
     "is_held_out_bug",
-    "project_of",
     "shared_values",
     "split_of",
 ]
@@ -72,7 +71,7 @@ COLUMNS: dict[str, str] = {
     "usage": "json",
     "provenance": "json",
 }
-"""Every column of both views with its type. `json` columns hold any JSON, kept as it is."""
+"""The columns of the views with a row for each episode, and their types. `json` columns hold any JSON, as it is."""
 
 SHARED = ("id", "task_id", "project", "source", "agent", "policy", "model", "resolved", "task_tags", "provenance")
 """Columns that the rows of all views have: who did what on which task, and how."""
@@ -86,20 +85,21 @@ DECISION_COLUMNS: dict[str, str] = {
     "tools": "list of json",
     "sampled": "list of json",
 }
-"""Columns of the view with one row per decision, in TRL's prompt and completion form."""
+"""Columns of the views with a row for each turn, in TRL's prompt and completion form."""
 
 
 def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | None = None) -> Iterator[dict[str, Any]]:
-    """One row for each turn of an episode's row: all that was seen before it, and the turn itself.
+    """One row for each step of an episode's row: all that was seen before it, and the turn itself.
 
     Args:
         row: the episode's row.
-        seen: by turn, the conversation as it was shown, if that was not all of it.
+        seen: by step, the conversation as it was shown, if that was not all of it.
     """
     kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
     sampled = {entry["message"]: entry for entry in row["sampled"]}
     turns = [index for index, message in enumerate(row["messages"]) if message["role"] == "assistant"]
-    for number, index in enumerate(turns):
+    own = [index for index in turns if row["messages"][index].get("weight") != 0]
+    for number, index in enumerate(own):
         prompt = _plain(seen[number]) if seen and number in seen else row["messages"][:index]
         yield {
             **{name: row[name] for name in SHARED},
@@ -149,7 +149,7 @@ def _row(
     return {
         **shared_values(trajectory),
         "stop": trajectory.stop.value,
-        "messages": _plain(messages),
+        "messages": _weighted(messages, {step.message_index for step in steps}),
         "tools": [tool.as_openai() for tool in tools],
         "steps": [entry for step in steps for entry in _step_entries(step)],
         "sampled": [entry for step in steps for entry in _sampled(step)],
@@ -164,7 +164,7 @@ def shared_values(trajectory: Trajectory) -> dict[str, Any]:
     return {
         "id": trajectory.id,
         "task_id": trajectory.task.id,
-        "project": project_of(trajectory),
+        "project": trajectory.task.project,
         "source": trajectory.task.source,
         "agent": trajectory.policy.agent,
         "policy": trajectory.policy.kind,
@@ -179,9 +179,20 @@ def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return [message.as_openai(arguments_as_text=False) for message in messages]
 
 
-def project_of(trajectory: Trajectory) -> str:
-    """The repository that the task is about; a task without one is a project of its own."""
-    return trajectory.task.tags.get("project") or trajectory.task.id
+def _weighted(messages: Sequence[Message], own: Set[int]) -> list[dict[str, Any]]:
+    """The messages, where turns that the agent did not take itself, so that they are no steps, have `weight: 0`.
+
+    Such turns come from elsewhere: an ATIF trajectory may begin with a copy of another one. They are shown, but must
+    not be trained on.
+
+    Args:
+        messages: the conversation.
+        own: the positions of the agent's own turns.
+    """
+    return [
+        {**message, "weight": 0} if message["role"] == "assistant" and index not in own else message
+        for index, message in enumerate(_plain(messages))
+    ]
 
 
 def _sampled(step: Step) -> Iterator[dict[str, Any]]:
@@ -231,7 +242,7 @@ def held_out_projects(projects: Collection[str], share: float) -> frozenset[str]
 def split_of(trajectory: Trajectory, held_out: Collection[str]) -> str:
     """The split: a task source's own held-out projects are test rows in any case."""
     own = trajectory.task.tags.get("split") == "heldout_projects"
-    return TEST if own or project_of(trajectory) in held_out else TRAIN
+    return TEST if own or trajectory.task.project in held_out else TRAIN
 
 
 def is_held_out_bug(trajectory: Trajectory) -> bool:

@@ -257,6 +257,11 @@ class TaskRef(Record):
     regime: Literal["debug", "issue"]
     tags: dict[str, str] = Field(default_factory=dict)
 
+    @property
+    def project(self) -> str:
+        """The repository that the task is about; a task without one is a project of its own."""
+        return self.tags.get("project") or self.id
+
 
 class PolicyInfo(Record):
     """Who decided."""
