@@ -56,7 +56,7 @@ help:
 	@echo 'make dist         build the wheel and the source distribution in dist/, and check them'
 	@echo 'make bench-env    how fast the environment is on this machine'
 	@echo 'make bench-collect  how fast traces are collected and exported, and what they cost'
-	@echo 'make soak         1,000 episodes killed 20 times and resumed; ARGS=--ray for a cluster'
+	@echo 'make soak         1,000 episodes killed 20 times and resumed'
 	@echo 'make model        download SmolLM2-135M-Instruct as models/smollm2.gguf'
 	@echo 'make viewer       rebuild the front end of gumshoe view (needs Node.js 20 or newer)'
 	@echo 'make viewer-test  check and test the front end (needs Node.js 20 or newer)'

@@ -201,6 +201,27 @@ def compare(bugs: Sequence[Bug], orders: Mapping[str, Order]) -> str:
     return "\n".join(rows)
 
 
+def describe(bugs: Sequence[Bug], orders: Mapping[str, Order]) -> dict[str, Any]:
+    """What the model's card says of the bugs of a kind."""
+    return {
+        "bugs": len(bugs),
+        "projects": sorted({bug["project"] for bug in bugs}),
+        "table": compare(bugs, orders).splitlines(),
+    }
+
+
+def share_elsewhere(bugs: Sequence[Bug], read: Mapping[str, Sequence[Bug]]) -> float:
+    """The share of the bugs that are in no candidate.
+
+    Args:
+        bugs: those whose fix edits a function.
+        read: all that were read, by kind.
+    """
+    known = sum(bug.get("counts", 1.0) for bug in bugs if _right(bug).any())
+    every = sum(bug.get("counts", 1.0) for own in read.values() for bug in own)
+    return round(1 - known / every, 3)
+
+
 def main() -> None:
     """Records, fits or compares."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -234,18 +255,8 @@ def main() -> None:
             print(f"{len(own)} bugs of {kind}\n\n{compare(own, simple)}\n")
         return
     simple["ranker, cross-validated"] = cross_validated(bugs)
-    card = {
-        kind: {
-            "bugs": len(own),
-            "projects": sorted({bug["project"] for bug in own}),
-            "table": compare(own, simple).splitlines(),
-        }
-        for kind, own in kinds.items()
-    }
-    known = sum(bug.get("counts", 1.0) for bug in bugs if _right(bug).any())
-    every = sum(bug.get("counts", 1.0) for own in read.values() for bug in own)
-    elsewhere = round(1 - known / every, 3)
-    model = {"card": card, "elsewhere": elsewhere, "signals": fit(bugs)}
+    card = {kind: describe(own, simple) for kind, own in kinds.items()}
+    model = {"card": card, "elsewhere": share_elsewhere(bugs, read), "signals": fit(bugs)}
     write_atomic(options.out, json.dumps(model, indent=1) + "\n")
     print(json.dumps(card, indent=1))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed.bug import gold_edit
+from benchmarks.bug import gold_edit
 from gumshoe.env.diff.parse import parse_patch
 from gumshoe.records import Completion, Message, Oracle, Task, ToolCall, ToolSchema
 

@@ -1,4 +1,4 @@
-"""What a killed run has left on this machine: processes, containers."""
+"""What a killed run has left: trajectories in its folder; processes and containers on this machine."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import ctypes
 import os
 import shutil
 import subprocess
+import time
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "command", "containers_of", "reap"]
+from tests.support.sandboxes.processes import descendants
+
+__all__ = ["adopt_orphans", "containers_of", "finished", "processes_left"]
 
 PR_SET_CHILD_SUBREAPER = 36
+GONE_S = 60.0
+"""Seconds after which everything that a killed run started must be gone. A daemon on a busy machine is not quick."""
 
 
 def adopt_orphans() -> None:
@@ -19,15 +24,29 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def command(pid: int) -> str:
-    """The command line of a process."""
+def finished(run: Path) -> int:
+    """How many trajectories a run folder holds."""
+    path = run / "trajectories.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def processes_left() -> list[str]:
+    """What is still running after a while, each as its number and command line."""
+    deadline = time.monotonic() + GONE_S
+    while (left := descendants(os.getpid())) and time.monotonic() < deadline:
+        _reap()
+        time.sleep(0.1)
+    return [f"{pid} {_command(pid)}" for pid in left]
+
+
+def _command(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:200]
     except OSError:
         return ""
 
 
-def reap() -> None:
+def _reap() -> None:
     """Reaps adopted children that have ended."""
     with suppress(ChildProcessError):
         while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:

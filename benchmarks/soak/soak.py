@@ -33,14 +33,11 @@ from typing import Any
 
 import yaml
 
-from benchmarks.soak.leftovers import adopt_orphans, command, containers_of, reap
+from benchmarks.soak.leftovers import adopt_orphans, containers_of, finished, processes_left
 from benchmarks.soak.scenario import SoakModel, is_hostile, make_tasks, serve_model
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.storage import write_atomic
-from tests.support.sandboxes.processes import descendants
 
-GONE_S = 60.0
-"""Seconds after which everything that a killed run started must be gone. A daemon on a busy machine is not quick."""
 TOOLS = ("view", "grep", "eval", "rewrite", "bash", "submit")
 
 
@@ -131,8 +128,7 @@ class Soak:
 
     def finished(self) -> int:
         """How many trajectories there are."""
-        path = self.run_folder / "trajectories.jsonl"
-        return path.read_bytes().count(b"\n") if path.exists() else 0
+        return finished(self.run_folder)
 
     def verdict(self) -> int:
         """Checks what must hold and prints the figures."""
@@ -232,14 +228,8 @@ class Soak:
 
     def _count_leftovers(self) -> None:
         """Waits for whatever a killed run had started to go away, and notes what does not."""
-        deadline = time.monotonic() + GONE_S
+        self.account.left_processes += processes_left()
         # A file stays if no process is left to remove it: there is no point in waiting for files.
-        while left := descendants(os.getpid()):
-            reap()
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
-        self.account.left_processes += [f"{pid} {command(pid)}" for pid in left]
         self.account.left_files += [name for name in self._files() if name not in self.account.left_files]
         if self.account.kills >= self.options.kills and self.finished() >= self.options.episodes:
             self.account.left_containers += containers_of(self.started)

@@ -26,9 +26,9 @@ from typing import Any
 
 import yaml
 
+from benchmarks.bug import with_copy
 from benchmarks.soak.editor_policy import EDIT_TURN, edits_of
-from benchmarks.soak.leftovers import adopt_orphans, command, reap
-from benchmarks.speed.bug import with_copy
+from benchmarks.soak.leftovers import adopt_orphans, finished, processes_left
 from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.store import read_failures, read_trajectories
@@ -36,11 +36,9 @@ from gumshoe.collect.data.tree import Trees, node_of
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, Trajectory
-from tests.support.sandboxes.processes import descendants
 
 ROOT = Path(__file__).parents[2]
 WIDTH = 4
-GONE_S = 60.0
 BARE = """
 import sys
 import datasets
@@ -150,12 +148,6 @@ def collect_and_kill(folder: Path, out: Path, kills: int, total: int, moments: r
     return seen
 
 
-def finished(out: Path) -> int:
-    """How many trajectories there are."""
-    path = out / "trajectories.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
-
-
 def findings(killed: Path, smooth: Path, tasks: int) -> dict[str, Any]:
     """What the killed run holds, and what in it is not as it must be."""
     kept = list(read_trajectories(killed))
@@ -165,7 +157,7 @@ def findings(killed: Path, smooth: Path, tasks: int) -> dict[str, Any]:
     ]
     problems += [f"failure: {entry['id']} {entry['kind']}" for entry in read_failures(killed)]
     problems += [f"journal left: {path.name}" for path in (killed / "journal").iterdir()]
-    problems += [f"process left: {pid}" for pid in left_processes()]
+    problems += [f"process left: {pid}" for pid in processes_left()]
     if status["whole_trees"] != tasks:
         problems.append(f"{status['whole_trees']} of {tasks} trees are whole")
     ours, theirs = ({one.id: story(one) for one in read_trajectories(out)} for out in (killed, smooth))
@@ -219,15 +211,6 @@ def wrong_values(kept: list[Trajectory], tasks: int) -> list[str]:
             if (decision.value, decision.advantage) != wanted or decision.count != 1:
                 problems.append(f"{one.id}: {decision}, wanted {wanted}")
     return problems
-
-
-def left_processes() -> list[str]:
-    """What is still running a while after the last run."""
-    deadline = time.monotonic() + GONE_S
-    while (left := descendants(os.getpid())) and time.monotonic() < deadline:
-        reap()
-        time.sleep(0.1)
-    return [f"{pid} {command(pid)}" for pid in left]
 
 
 def train(folder: Path, run: Path, model: str | None, steps: int) -> dict[str, Any]:

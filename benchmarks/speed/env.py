@@ -27,7 +27,7 @@ import pexpect.fdpexpect
 from docker.errors import DockerException
 from rich.console import Console
 
-from benchmarks.speed.bug import Bug, find_bug
+from benchmarks.bug import Bug, find_bug
 from benchmarks.speed.env_images import image_figures, timed
 from benchmarks.speed.env_report import BARE_BESIDE, goals, show
 from gumshoe.env import DebugEnv, SandboxConfig, open_sandbox

@@ -17,8 +17,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.bug import Bug, as_bug, gold_edit
 from benchmarks.results.drawn_bugs import draw
-from benchmarks.speed.bug import Bug, as_bug, gold_edit
 from benchmarks.speed.env import paused_env, snapshot_times, test_times
 from gumshoe.errors import GumshoeError
 

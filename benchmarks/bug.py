@@ -1,4 +1,4 @@
-"""The bug that the environment benchmarks play, and the edit that fixes it."""
+"""The bug that the environment's benchmarks and the soaks play, and the edit that fixes it."""
 
 from __future__ import annotations
 
