@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, JsonValue, field_validator, model_validator
 
@@ -12,6 +13,8 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Limits, Usage
 
 __all__ = [
+    "ONLY_LOOKING_KINDS",
+    "TRUSTED_KINDS",
     "AgentConfig",
     "AnthropicConfig",
     "ApiVersion",
@@ -39,9 +42,22 @@ __all__ = [
 ]
 
 
-class TeacherConfig(Config):
+class PolicyKind(Config):
+    """What each kind of policy says of itself.
+
+    Attributes:
+        trusted: its calls come from a program of ours or a person, who act or write a script themselves, not a model.
+        only_looks: it reports and does not edit.
+    """
+
+    trusted: ClassVar[bool] = False
+    only_looks: ClassVar[bool] = False
+
+
+class TeacherConfig(PolicyKind):
     """The scripted teacher: knows the answer, but works in the real environment."""
 
+    trusted = True
     kind: Literal["teacher"] = "teacher"
     explore: float = Field(default=0.25, ge=0, le=1, description="probability of a step that is not strictly needed")
     locations: Literal["lines", "functions"] = Field(
@@ -50,27 +66,31 @@ class TeacherConfig(Config):
     )
 
 
-class TracebackConfig(Config):
+class TracebackConfig(PolicyKind):
     """The heuristic that runs the tests once and reports the last line of the traceback."""
 
+    trusted = only_looks = True
     kind: Literal["traceback"] = "traceback"
 
 
-class SuspectConfig(Config):
+class SuspectConfig(PolicyKind):
     """Reports the function that the tool suspects lists first: the heuristic that needs no model."""
 
+    trusted = only_looks = True
     kind: Literal["suspect"] = "suspect"
 
 
-class VaryConfig(Config):
+class VaryConfig(PolicyKind):
     """Tries small changes in the suspects with the tool vary, and reports where one helps."""
 
+    trusted = only_looks = True
     kind: Literal["vary"] = "vary"
 
 
-class InvestigatorConfig(Config):
+class InvestigatorConfig(PolicyKind):
     """Finds the bug by experiments, without a model and without the answer."""
 
+    trusted = only_looks = True
     kind: Literal["investigator"] = "investigator"
     sure: float = Field(
         default=0.9, gt=0, le=1, description="probability of its first location from which on it reports"
@@ -81,21 +101,22 @@ class InvestigatorConfig(Config):
     turns: int = Field(default=24, ge=1, description="maximum number of looks; at least two less than limits.steps")
 
 
-class ScriptedConfig(Config):
+class ScriptedConfig(PolicyKind):
     """A fixed list of completions."""
 
+    trusted = True
     kind: Literal["scripted"] = "scripted"
     script: str = Field(description="JSON-lines file with one completion per line")
 
 
-class ReplayConfig(Config):
+class ReplayConfig(PolicyKind):
     """Repeats what another run's agent did on the same tasks."""
 
     kind: Literal["replay"] = "replay"
     run: str = Field(description="run folder whose trajectories are replayed")
 
 
-class CustomConfig(Config):
+class CustomConfig(PolicyKind):
     """Your own policy."""
 
     kind: Literal["custom"] = "custom"
@@ -103,9 +124,10 @@ class CustomConfig(Config):
     options: dict[str, JsonValue] = Field(default_factory=dict, description="further arguments")
 
 
-class HumanConfig(Config):
+class HumanConfig(PolicyKind):
     """A person at the terminal."""
 
+    trusted = True
     kind: Literal["human"] = "human"
 
 
@@ -141,7 +163,7 @@ ApiVersion = Annotated[str, BeforeValidator(_as_written)]
 """A version that looks like a date, such as 2024-10-21."""
 
 
-class ModelSettings(Config):
+class ModelSettings(PolicyKind):
     """How a model behind a server is asked, whatever the server speaks."""
 
     model: str = Field(description="name of the model, as the server knows it")
@@ -215,6 +237,16 @@ PolicyConfig = Annotated[
     | AnthropicConfig,
     Field(discriminator="kind"),
 ]
+
+
+def _kinds(has: Callable[[type[PolicyKind]], bool]) -> frozenset[str]:
+    """The kinds of policies that have something."""
+    union, _ = get_args(PolicyConfig)
+    return frozenset(str(one.model_fields["kind"].default) for one in get_args(union) if has(one))
+
+
+TRUSTED_KINDS = _kinds(lambda policy: policy.trusted)
+ONLY_LOOKING_KINDS = _kinds(lambda policy: policy.only_looks)
 
 
 class TasksConfig(Config):

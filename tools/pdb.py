@@ -64,7 +64,13 @@ class Debug(BaseTool):
         return self._observe(exchange)
 
     def _exchange(self, workspace: Workspace, lines: list[str]) -> Exchange:
-        """Runs commands; `restart` among them ends the program and runs the rest in a new one."""
+        """Runs commands. The answer's `state` says whether the program can go on:
+
+        - `stale`: its code was changed on disk. It ends, and a new one gets all the commands.
+        - `restart`: one of the commands said so. It ends, and a new one gets the `rest` of them.
+        - no answer: the process has ended. What it `announced` before it last went on is all that is known of it,
+          breakpoints and results, and makes an answer with the state `exited`.
+        """
         deadline = time.monotonic() + workspace.task.limits.command_timeout_s
         results: list[CommandResult] = []
         while True:

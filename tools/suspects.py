@@ -1,7 +1,7 @@
 """`suspects`: which functions may hold the bug, by how the failing tests run them and by what their failures say.
 
-The likeliest come first, as a model that was fitted on real bugs weighs their signals (`ranking/ranker.py`); or the
-most suspicious by a single formula of spectrum-based fault localization.
+The likeliest come first, as a model that was fitted on bugs, mostly people's, weighs their signals
+(`ranking/ranker.py`); or the most suspicious by a single formula of spectrum-based fault localization.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BUILTIN",
     "DEBUG_TOOLS",
+    "REWRITE_TOOLS",
+    "SEEKER_TOOLS",
     "Toolbox",
     "decisions_of",
     "make_toolbox",
@@ -48,7 +50,9 @@ BUILTIN: dict[str, str] = {
     "submit": "gumshoe.tools.report:Submit",
 }
 DEBUG_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "pdb", "rewrite", "submit")
-"""Those of an agent that debugs, unless others are named."""
+"""Those of an agent that debugs, unless others are named; without any agent, those of an environment."""
+REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
+SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
 SERVERS = ("mcp:", "mcp-host:")
 """How the names of MCP servers begin, which stand for all of their tools."""
 

@@ -19,11 +19,12 @@ from gumshoe.tools.runs.scripts import Script
 from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 
-__all__ = ["TraceFunction"]
+__all__ = ["MOST_CALLS", "TraceFunction"]
 
 _RECORD = "calls.jsonl"
+MOST_CALLS = 20
+"""The most calls of one side, failing or passing, that are shown and kept in the data."""
 _RANKED = 100
-_KEPT = 20
 _KEPT_STEPS = 600
 """Lines of all calls of one side that are kept in the data."""
 
@@ -42,11 +43,11 @@ class TraceFunction(BaseTool):
         chosen = find_function(workspace, function)
         trace = _measure(workspace, chosen)
         trace.failing = merge(sorted(trace.failing, key=lambda call: _telling(call, trace.passing)))[:_RANKED]
-        comparisons = [compare(call, trace.passing, chosen.source) for call in trace.failing[:_KEPT]]
+        comparisons = [compare(call, trace.passing, chosen.source) for call in trace.failing[:MOST_CALLS]]
         differences = summarize(trace.failing, trace.passing)
         calls = trace.failing or trace.passing
         notes = comparisons if trace.failing else [None] * len(calls)
-        text = describe_trace(chosen, trace, calls[:_KEPT], notes[:_KEPT], differences)
+        text = describe_trace(chosen, trace, calls[:MOST_CALLS], notes[:MOST_CALLS], differences)
         data = _as_data(chosen, trace, comparisons)
         return self.observe(text, {**data, "differences": differences.model_dump(mode="json")})
 
@@ -73,12 +74,12 @@ def _telling(call: TracedCall, passing: Sequence[TracedCall]) -> tuple[bool, boo
 def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallComparison | None]) -> dict[str, JsonValue]:
     """The calls within bounds; the passing ones that comparisons name come first, and are renumbered."""
     named = dict.fromkeys(comparison.passing for comparison in comparisons if comparison is not None)
-    order = [*named, *(index for index in range(len(trace.passing)) if index not in named)][:_KEPT]
+    order = [*named, *(index for index in range(len(trace.passing)) if index not in named)][:MOST_CALLS]
     renumbered = [
         comparison and comparison.model_copy(update={"passing": order.index(comparison.passing)})
         for comparison in comparisons
     ]
-    failing = _within_bounds(trace.failing[:_KEPT])
+    failing = _within_bounds(trace.failing[:MOST_CALLS])
     return {
         "function": {
             "path": function.path,
@@ -89,10 +90,10 @@ def _as_data(function: Function, trace: Trace, comparisons: Sequence[CallCompari
         "failed": trace.failed,
         "passed": trace.passed,
         "unfinished": trace.unfinished or not trace.ended,
-        "lost": list(trace.lost[:_KEPT]),
+        "lost": list(trace.lost[:MOST_CALLS]),
         "failing_calls": trace.failing_calls,
         "passing_calls": trace.passing_calls,
-        "failing_tests": list(trace.failing_tests[:_KEPT]),
+        "failing_tests": list(trace.failing_tests[:MOST_CALLS]),
         "failing": [
             {
                 **call.model_dump(mode="json"),

@@ -43,7 +43,9 @@ __all__ = [
 SHOW_CHANGES = ("whatif", "vary")
 """The tools whose data has the results of changes, under `variants`."""
 MOST_VARIANTS = 16
-"""Changes in one call of `whatif`; what follows is about `vary`."""
+"""Changes in one call of `whatif`."""
+
+# Limits of `vary`:
 MOST_CHANGES = 64
 """Changes at one place."""
 MOST_SECONDS, MOST_RUNS = 15.0, 4.0

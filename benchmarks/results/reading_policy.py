@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from gumshoe.collect.episode.tool_output import ToolOutput
-from gumshoe.collect.policies.seeker import ScriptedSeeker, Situation, Turn
+from gumshoe.collect.policies.strategy import Situation, StrategyPolicy, Turn
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import Decision, Task
 
@@ -76,9 +76,9 @@ class Reading:
         return sorted(own, key=key)
 
 
-def make(task: Task, seed: int) -> ScriptedSeeker:
+def make(task: Task, seed: int) -> StrategyPolicy:
     """The policy for an episode of a task; it does nothing at random."""
-    return ScriptedSeeker(Reading(task), seed=seed)
+    return StrategyPolicy(Reading(task), seed=seed)
 
 
 def _matches(found: ToolOutput) -> list[dict[str, Any]]:

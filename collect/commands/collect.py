@@ -14,7 +14,7 @@ from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.policies.human import HumanPolicy
 from gumshoe.collect.policies.llm import with_llm
-from gumshoe.collect.policies.registry import TRUSTED_KINDS, check_policy, make_policy
+from gumshoe.collect.policies.registry import check_policy, make_policy
 from gumshoe.collect.run.branching import is_whole
 from gumshoe.collect.run.control import Control, stop_on_signals
 from gumshoe.collect.run.progress import ProgressDisplay
@@ -155,7 +155,7 @@ def _check(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> None:
 def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
     """Whether the policy is; one's own is made once to find out. Raises ConfigError if that fails."""
     if not isinstance(config.policy, CustomConfig) or not episodes:
-        return config.policy.kind in TRUSTED_KINDS
+        return config.policy.trusted
     first = episodes[0]
     try:
         policy = make_policy(config.policy, first.task, first.oracle, first.seed)

@@ -14,7 +14,7 @@ from typing import Any
 
 from gumshoe.collect.commands.arguments import add_repository_arguments, policy_of, repository_options
 from gumshoe.collect.commands.collect import collect
-from gumshoe.collect.config import CollectConfig
+from gumshoe.collect.config import ONLY_LOOKING_KINDS, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.tool_output import tool_outputs
@@ -60,8 +60,6 @@ def run_init(arguments: argparse.Namespace) -> int:
     return 0
 
 
-ONLY_LOOK = ("investigator", "suspect", "traceback", "vary")
-"""Policies that report and do not edit."""
 SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
@@ -187,7 +185,7 @@ def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     policy = {"kind": "openai", **policy_of(arguments)}
     data = {"out": str(out), "workers": 1, "tasks": {"source": "local", "options": options}, "policy": policy}
     data = apply_overrides(data, arguments.param)
-    if data["policy"]["kind"] in ONLY_LOOK:
+    if data["policy"]["kind"] in ONLY_LOOKING_KINDS:
         data = {**data, "agent": {"kind": "seeker", **data.get("agent", {})}}
     if data["policy"] == {"kind": "openai"}:
         raise ConfigError("no model: give --model NAME (see gumshoe init), or --model human")

@@ -120,7 +120,13 @@ def _finish_with_control_d() -> Any:
 DEBUGGER_COMMANDS = {
     "b": "breakpoint at FILE:LINE or FUNCTION[, CONDITION]",
     "tbreak": "breakpoint that is gone once it was hit",
+    "log": "note a value each time FILE:LINE, EXPRESSION is reached",
+    "catch": "stop where an exception of TYPE is raised",
+    "watch": "stop when the value of an expression changes",
+    "unwatch": "delete what is watched",
     "cl": "delete breakpoints",
+    "enable": "use breakpoints again: NUMBERS",
+    "disable": "leave breakpoints unused: NUMBERS",
     "condition": "NUMBER EXPRESSION",
     "ignore": "NUMBER COUNT",
     "c": "go on to the next stop",
@@ -128,8 +134,13 @@ DEBUGGER_COMMANDS = {
     "s": "next line, into calls",
     "r": "go on until this function returns",
     "until": "go on to a later line",
+    "jump": "go on at another line of this function",
     "p": "value of an expression",
     "pp": "value, in several lines",
+    "whatis": "type of an expression",
+    "source": "code of a function or class",
+    "retval": "what this function returns",
+    "exception": "the exception at hand",
     "locals": "the variables of this frame",
     "a": "the arguments of this function",
     "w": "the stack",
@@ -142,7 +153,7 @@ DEBUGGER_COMMANDS = {
     "restart": "begin again, breakpoints kept",
     "q": "end the program",
 }
-_TAKES_PLACE = {"b", "break", "tbreak", "cl", "clear"}
+_TAKES_PLACE = {"b", "break", "tbreak", "log", "cl", "clear"}
 _TAKES_PATH = {"path"}
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gumshoe.collect.config import BranchConfig
+from gumshoe.collect.config import TRUSTED_KINDS, BranchConfig
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.config import RUN_CONFIG, read_yaml, validate
@@ -160,7 +160,6 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
 
 def run_probe(arguments: argparse.Namespace) -> int:
     """Runs the probes; 1 if one is contradicted. Raises GumshoeError."""
-    from gumshoe.collect.policies.registry import TRUSTED_KINDS
     from gumshoe.env.config import SandboxConfig
 
     sandbox = SandboxConfig(kind=arguments.sandbox, unsafe=arguments.unsafe)

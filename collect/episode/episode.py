@@ -149,6 +149,8 @@ class Episode:
         self._info: EnvironmentInfo | None = None
         self._used: Counter[str] = Counter()
         self._facts = FactReader()
+        """Numbers the facts that are shown. `report` counts them anew, in `Toolbox.history`, to find those that are
+        cited: both must read the same observations in the same order."""
         self._turn_of_call: list[int] = []
         """The turn of each call that was carried out."""
         self._idle_turns = 0

@@ -4,8 +4,8 @@ All agents are one loop that differs only in configuration.
 
 | kind    | tools, unless the config names others                          | ends with |
 |---------|----------------------------------------------------------------|-----------|
-| debug   | `DEBUG_TOOLS` of `tools/toolbox.py`                            | submit    |
-| rewrite | the same without the debugger: `REWRITE_TOOLS`                 | submit    |
+| debug   | `DEBUG_TOOLS` (this and the next ones: `tools/toolbox.py`)     | submit    |
+| rewrite | `REWRITE_TOOLS`: the same without the debugger                 | submit    |
 | debug_5 | as debug; the debugger appears after five calls of `rewrite`   | submit    |
 | seeker  | `SEEKER_TOOLS`: those that inform, and `report`                | report    |
 | react   | as debug, described and called in plain text                   | submit    |
@@ -29,8 +29,6 @@ __all__ = ["REPORT_SCORE", "Agent", "EpisodeSpec", "Regime", "make_agent", "nudg
 
 REPORT_SCORE = "line_f1"
 """The score of a report, which is an episode's outcome if no patch was judged."""
-SEEKER_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "trace", "whatif", "pdb", "report")
-REWRITE_TOOLS = ("listdir", "view", "grep", "eval", "suspects", "rewrite", "submit")
 WITHOUT_ARGUMENTS = ("eval", "suspects", "vary", "listdir")
 """Tools that need no arguments, in the order in which they help."""
 Regime = Literal["debug", "issue"]
@@ -120,7 +118,7 @@ class Agent:
 def make_agent(config: AgentConfig) -> Agent:
     """The agent that a config describes. Raises ConfigError for a template or a tool that cannot be used."""
     # Here, because commands that only read trajectories need no tools.
-    from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox
+    from gumshoe.tools.toolbox import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS, make_toolbox
 
     make_toolbox(config.tools or ())
     tools = {"seeker": SEEKER_TOOLS, "rewrite": REWRITE_TOOLS}.get(config.kind, DEBUG_TOOLS)

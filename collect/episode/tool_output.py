@@ -112,11 +112,6 @@ def tool_outputs(messages: Sequence[Message]) -> list[ToolOutput]:
     return found
 
 
-def shown_text(messages: Sequence[Message]) -> str:
-    """All that was shown, without what the assistant itself has written."""
-    return "\n".join(message.content for message in messages if message.role != "assistant")
-
-
 def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
     """Every answer in the steps of a trajectory, in order."""
     reader = FactReader()
@@ -125,6 +120,14 @@ def outputs_of_steps(steps: Iterable[Step]) -> list[ToolOutput]:
         for step in steps
         for observation in step.observations
     ]
+
+
+# - what was read
+
+
+def shown_text(messages: Sequence[Message]) -> str:
+    """All that was shown, without what the assistant itself has written."""
+    return "\n".join(message.content for message in messages if message.role != "assistant")
 
 
 def shown_code(output: ToolOutput) -> dict[int, str]:
@@ -142,6 +145,20 @@ def seen_code(outputs: Iterable[ToolOutput]) -> dict[str, dict[int, str]]:
         if lines:
             code.setdefault(output.data["path"], {}).update(lines)
     return code
+
+
+def reproduction_of(steps: Iterable[Step]) -> str:
+    """The test that was last written from the issue; empty if there is none."""
+    written = [
+        str(call.arguments.get("code", ""))
+        for step in steps
+        for call, observation in zip(step.tool_calls, step.observations, strict=False)
+        if observation.tool == call.name == "reproduce" and observation.failure is None
+    ]
+    return written[-1] if written else ""
+
+
+# - how the tests fail
 
 
 @dataclass(frozen=True)
@@ -187,6 +204,14 @@ def _failing_test(probe: Probe) -> str | None:
     return None
 
 
+def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:
+    """The last frame; one of tests only if there is no other."""
+    return (own_frames(frames) or frames or [None])[-1]
+
+
+# - what experiments and the debugger showed
+
+
 def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | None:
     """`path:line` where the debugger stopped at one of the lines, or near it; None if it did not."""
     if output.tool != "pdb" or not numbers:
@@ -226,19 +251,3 @@ def fact_of_change(output: ToolOutput, tried: LineChange) -> Fact | None:
     return next(
         (fact for fact, probe in probes if isinstance(probe, WhatIfProbe) and probe.change == tried.change), None
     )
-
-
-def last_own_frame(frames: Sequence[DebugFrame]) -> DebugFrame | None:
-    """The last frame; one of tests only if there is no other."""
-    return (own_frames(frames) or frames or [None])[-1]
-
-
-def reproduction_of(steps: Iterable[Step]) -> str:
-    """The test that was last written from the issue; empty if there is none."""
-    written = [
-        str(call.arguments.get("code", ""))
-        for step in steps
-        for call, observation in zip(step.tool_calls, step.observations, strict=False)
-        if observation.tool == call.name == "reproduce" and observation.failure is None
-    ]
-    return written[-1] if written else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gumshoe.collect.episode.tool_output import ToolOutput, fact_of_change, first_failure, last_own_frame, stop_at
-from gumshoe.collect.policies.seeker import Situation, Turn
+from gumshoe.collect.policies.strategy import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Decision, Fact, Finding, Location
 from gumshoe.tools.eval import failing_outcomes

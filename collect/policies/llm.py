@@ -1,8 +1,8 @@
 """llm.yaml: a user's models, with their servers, prices and keys, independent of any run.
 
-Found at `--path`, else `GUMSHOE_LLM_CONFIG`, else in the user's config folder. A run names one of its entries as
-`policy.model`; what the run's own config says takes precedence. Keys are looked up when a policy is made and are
-never in a config that is stored.
+Found where `GUMSHOE_LLM_CONFIG` says, else in the user's config folder; `gumshoe init` creates it there, or at
+`--path`. A run names one of its entries as `policy.model`; what the run's own config says takes precedence. Keys are
+looked up when a policy is made and are never in a config that is stored.
 """
 
 from __future__ import annotations

@@ -24,17 +24,14 @@ from gumshoe.collect.config import (
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.episode.conversation import count_turns
 from gumshoe.collect.policies.llm import find_key
-from gumshoe.collect.policies.seeker import ScriptedSeeker, Strategy
+from gumshoe.collect.policies.strategy import Strategy, StrategyPolicy
 from gumshoe.errors import ConfigError, GumshoeError, PolicyError, ScriptExhausted
 from gumshoe.plugins import load_path, raised_in
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
 from gumshoe.storage import read_records
 
-__all__ = ["TRUSTED_KINDS", "ScriptedPolicy", "check_policy", "make_policy"]
-
-TRUSTED_KINDS = frozenset(("human", "investigator", "scripted", "suspect", "teacher", "traceback", "vary"))
-"""Kinds of policies that are trusted: the built-in scripts, and people, who act or write a script themselves."""
+__all__ = ["ScriptedPolicy", "check_policy", "make_policy"]
 
 
 def check_policy(config: PolicyConfig) -> None:
@@ -66,9 +63,9 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
     """
     match config:
         case TeacherConfig():
-            return ScriptedSeeker(_teacher(config, task, oracle), seed=seed)
+            return StrategyPolicy(_teacher(config, task, oracle), seed=seed)
         case TracebackConfig() | SuspectConfig() | VaryConfig() | InvestigatorConfig():
-            return ScriptedSeeker(_strategy(config), seed=seed, needs_test=task.regime == "issue")
+            return StrategyPolicy(_strategy(config), seed=seed, needs_test=task.regime == "issue")
         case ScriptedConfig():
             return ScriptedPolicy(load_script(Path(config.script)))
         case ReplayConfig():
@@ -103,7 +100,7 @@ def _teacher(config: TeacherConfig, task: Task, oracle: Oracle | None) -> Strate
 
 
 def _strategy(config: TracebackConfig | SuspectConfig | VaryConfig | InvestigatorConfig) -> Strategy:
-    """How a seeker that does not know the answer chooses its turns."""
+    """How a program that does not know the answer chooses its turns."""
     if isinstance(config, InvestigatorConfig):
         from gumshoe.collect.policies.investigator.policy import Investigator
 
@@ -137,7 +134,7 @@ class ScriptedPolicy:
     Args:
         script: one completion per turn.
         kind: what the trajectory calls the policy.
-        trusted: the script is our own, or a recording of a policy that was trusted.
+        trusted: whether it is: a script that a person wrote is, a recording is not, as a model may have made it.
     """
 
     model = ""

@@ -13,29 +13,24 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-
-from pydantic import JsonValue
-from unidiff.patch import Hunk, PatchedFile, PatchSet
+from collections.abc import Mapping
 
 from gumshoe.collect.episode.tool_output import failures, seen_code, stop_at
 from gumshoe.collect.packs import build_pack
+from gumshoe.collect.policies.gold import read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
 from gumshoe.collect.policies.investigator.policy import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.policies.seeker import Situation, Turn
-from gumshoe.env.diff import gold_lines
-from gumshoe.errors import PolicyError, ScriptExhausted, TaskError
+from gumshoe.collect.policies.strategy import Situation, Turn
+from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import ContextPack, Decision, Oracle, Task
 from gumshoe.text import plural
 from gumshoe.tools.code.functions import region_of
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement
 
-__all__ = ["Gold", "GoldEdit", "Teacher", "read_gold"]
+__all__ = ["Teacher"]
 
 AROUND = 20
 """Lines that it reads before and after one that a search has found."""
@@ -46,8 +41,6 @@ MOST_WRONG_TURNS = 3
 MOST_STOPS = 4
 TRIES = 0.6
 """How often it tries changes at the place in memory, if it may."""
-IDLE = re.compile(r"\s*(?:#|import\s|from\s.*\simport\s|$)")
-"""A line that does nothing when it runs, or only imports."""
 
 
 class Teacher:
@@ -197,7 +190,7 @@ class Teacher:
             where = f"{symbol} in {change.path}" if symbol else change.path
             pack = self._pack(seen) if done == 0 else None
             why = seen.words.correction(where) if pack is None else pack.hypothesis
-            return Turn(Decision.EDIT, self._sure(seen), why, "rewrite", _rewrite_arguments(change))
+            return Turn(Decision.EDIT, self._sure(seen), why, "rewrite", change.arguments)
         if seen.called[-1] != "eval":
             return Turn(Decision.VERIFY, 0.9, seen.words.verify(), "eval")
         left = len(failures(seen.outputs[-1:]))
@@ -252,7 +245,27 @@ class _Seen:
 
 
 class TeacherWords(Words):
-    """What the teacher says in addition."""
+    """What the teacher says in addition. Only it lists folders, searches, and reads code of no function."""
+
+    def plan(self, look: Look) -> str:
+        """What the next look will decide."""
+        if look.kind == "listdir":
+            return self.pick("I look at what is there.", "First the layout of the project.", "Which files are there?")
+        if look.kind == "grep" and look.text == OUTLINE:
+            return self.pick("Which functions are there?", "I list the functions.", "An outline of the code helps now.")
+        if look.kind == "grep":
+            return self.pick(
+                f"Where does {look.text} come from?",
+                f"I look for {look.text}: where is it set, and who uses it?",
+                f"Everything that mentions {look.text} is of interest.",
+            )
+        if look.kind == "view" and look.function is None:
+            return self.pick(
+                f"I read on in {look.path}.",
+                f"What stands there in {look.path}?",
+                f"The code in {look.path} around that is what I need now.",
+            )
+        return super().plan(look)
 
     def conclusion(self, where: str, line: str, trial: TriedChange | None) -> str:
         """What is wrong, after the value that has just shown it."""
@@ -299,94 +312,3 @@ def _window(found: Mapping[int, str], line: int) -> tuple[int, int]:
     if end - start > PAGE:
         start, end = line - PAGE // 2, line + PAGE // 2
     return max(start, 1), end
-
-
-def _rewrite_arguments(change: GoldEdit) -> dict[str, JsonValue]:
-    if change.start is None:
-        return {"path": change.path, "code": change.code}
-    return {"path": change.path, "code": change.code, "start": change.start, "end": change.end}
-
-
-# - the gold patch: lines to look at, calls of `rewrite` that make exactly its changes
-
-
-@dataclass(frozen=True)
-class GoldEdit:
-    """Lines `start` to `end` of a file become `code`. `end` is `start - 1` if lines are only inserted.
-
-    `start` is None for a new file.
-    """
-
-    path: str
-    start: int | None
-    end: int | None
-    code: str
-
-
-@dataclass(frozen=True)
-class Gold:
-    """`lines`: those of the buggy files that are touched, by path; `cause`: those among them that do more than import
-    and comment, or all if none does; `changes`: last line first within a file; `texts`: the lines that the patch shows,
-    by path and number.
-    """
-
-    lines: Mapping[str, frozenset[int]]
-    cause: Mapping[str, frozenset[int]]
-    changes: tuple[GoldEdit, ...]
-    texts: Mapping[str, Mapping[int, str]]
-
-    @property
-    def places(self) -> list[tuple[str, int]]:
-        """The first line of the cause in each file, in the patch's order."""
-        return [(path, min(numbers)) for path, numbers in self.cause.items() if numbers]
-
-
-def read_gold(oracle: Oracle) -> Gold:
-    """The gold patch taken apart. Raises TaskError for one that edits cannot make, because it deletes files."""
-    lines = {path: frozenset(numbers) for path, numbers in gold_lines(oracle.gold_patch).items()}
-    files = PatchSet(oracle.gold_patch)
-    changes = [change for file in files for change in _changes(file, oracle.task_id)]
-    if not changes:
-        raise TaskError(f"task {oracle.task_id} has an empty gold patch: there is nothing to teach")
-    texts = {
-        file.path: {
-            line.source_line_no: line.value for hunk in file for line in hunk if line.source_line_no is not None
-        }
-        for file in files
-    }
-    return Gold(lines, _cause(changes, texts) or lines, tuple(changes), texts)
-
-
-def _cause(changes: Sequence[GoldEdit], texts: Mapping[str, Mapping[int, str]]) -> dict[str, frozenset[int]]:
-    """The lines that changes replace, or before which they insert, without those of imports and comments."""
-    found: dict[str, set[int]] = {}
-    for change in changes[::-1]:
-        if change.start is None or change.end is None:
-            continue
-        removed = [texts[change.path][line] for line in range(change.start, change.end + 1)]
-        if not all(IDLE.match(line) for line in [*removed, *change.code.splitlines()]):
-            last = max(change.end, change.start - 1, 1)
-            found.setdefault(change.path, set()).update(range(min(change.start, last), last + 1))
-    return {path: frozenset(lines) for path, lines in found.items()}
-
-
-def _changes(file: PatchedFile, task_id: str) -> list[GoldEdit]:
-    if file.is_removed_file or file.is_rename or file.is_binary_file:
-        raise TaskError(f"the gold patch of {task_id} removes, renames or replaces {file.path} as a whole")
-    if file.is_added_file:
-        return [GoldEdit(file.path, None, None, "".join(line.value for hunk in file for line in hunk))]
-    found = [change for hunk in file for change in _runs(file.path, hunk)]
-    return found[::-1]
-
-
-def _runs(path: str, hunk: Hunk) -> Iterator[GoldEdit]:
-    """Each run of changed lines between context lines."""
-    following = hunk.source_start + (1 if hunk.source_length == 0 else 0)
-    lines = [line for line in hunk if line.is_context or line.is_added or line.is_removed]
-    for is_context, run in groupby(lines, key=lambda line: line.is_context):
-        of_run = list(run)
-        replaced = sum(not line.is_added for line in of_run)
-        if not is_context:
-            added = "".join(line.value for line in of_run if line.is_added)
-            yield GoldEdit(path, following, following + replaced - 1, added)
-        following += replaced

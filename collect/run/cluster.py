@@ -116,7 +116,7 @@ class Host:
             environment.close()
 
     def shutdown(self) -> None:
-        """Removes everything that this host, and dead ones on the same machine, have in sandboxes."""
+        """Ends the episode, and removes the containers that dead hosts on the same machine have left."""
         from gumshoe.env.sandboxes.engine import reap_orphans
 
         self.close()

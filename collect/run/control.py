@@ -200,7 +200,8 @@ def run_parallel(
     """Does the jobs in threads, until none is left or the run stops.
 
     Raises:
-        GumshoeError: the first error that a job ended with; no further job is begun after it.
+        BaseException: the first error that a job ended with; no further job is begun after it. An error that is no
+            GumshoeError comes before those that are.
     """
     todo = list(jobs)
     left = iter(todo)  # Taking the next one of a list is a single step: no two threads get the same job.

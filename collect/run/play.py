@@ -120,6 +120,9 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
     return completion
 
 
+# - the trajectory of an episode that is over: what is judged and kept
+
+
 def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
     """The trajectory of an episode that is over and not closed yet.
 

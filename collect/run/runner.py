@@ -166,7 +166,7 @@ class Runner:
         control: Control,
         *,
         on_done: Callable[[Trajectory, bool], None] = lambda trajectory, is_whole: None,
-        wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, episode: policy,
+        wrap: Callable[[Policy, EpisodeSpec], Policy] = lambda policy, spec: policy,
         make_factory: MakeFactory = InProcess,
         on_stopped: Callable[[Episode], None] = lambda episode: None,
     ) -> None:
@@ -197,10 +197,10 @@ class Runner:
         Raises:
             GumshoeError: the config is wrong, or every attempt fails.
         """
-        todo = [episode for episode in episodes if self._has_open_episodes(episode)]
+        todo = [root for root in episodes if self._has_open_episodes(root)]
         self._open_trees = len(todo)
-        for episode in todo:
-            self._queue.put(episode)
+        for root in todo:
+            self._queue.put(root)
         workers = [
             threading.Thread(target=self._run_worker, args=(f"worker {number}",), daemon=True)
             for number in range(1, min(self._config.workers, len(todo)) + 1)
@@ -225,8 +225,8 @@ class Runner:
             stopped=stopped,
         )
 
-    def _has_open_episodes(self, episode: EpisodeSpec) -> bool:
-        return next(self._open_episodes(episode), None) is not None
+    def _has_open_episodes(self, root: EpisodeSpec) -> bool:
+        return next(self._open_episodes(root), None) is not None
 
     def _open_episodes(self, root: EpisodeSpec) -> Iterator[EpisodeSpec]:
         """The episodes of a tree that are to be played; those that have failed too often are left out."""
@@ -262,22 +262,22 @@ class Runner:
 
     def _play_tree(self, root: EpisodeSpec, worker: str, factory: EnvironmentFactory) -> None:
         """Plays one episode, and all that branches from it, to the end, to a failure, or until the run is stopped."""
-        episode = root
+        spec = root
         tree = OpenTree(self._config.branch, self._folder.read)
         try:
-            for episode in self._open_episodes(root):
+            for spec in self._open_episodes(root):
                 if self._control.finishing:
                     raise Interrupted
-                trajectory = self._play_episode(episode, worker, factory, tree)
+                trajectory = self._play_episode(spec, worker, factory, tree)
                 self._folder.add(trajectory)
                 self._count_finished(trajectory, root)
         except Interrupted:
-            log.info("%s left where it is", episode.id)
+            log.info("%s left where it is", spec.id)
         except ConfigError:
             raise
         except Exception as error:
             # Even an unforeseen error ends only this episode.
-            self._record_failure(root, episode, error)
+            self._record_failure(root, spec, error)
         else:
             with self._guard:
                 self._open_trees -= 1
@@ -334,13 +334,13 @@ class Runner:
             self._failed_in_a_row = 0
             self._on_done(trajectory, is_whole(root, self._config.branch, self._folder.nodes))
 
-    def _record_failure(self, root: EpisodeSpec, episode: EpisodeSpec, error: Exception) -> None:
+    def _record_failure(self, root: EpisodeSpec, spec: EpisodeSpec, error: Exception) -> None:
         """Records a failed attempt, and puts the tree back in the queue. Raises GumshoeError if the run is to stop."""
         foreseen = isinstance(error, GumshoeError)
         kind = type(error).__name__
-        log.warning("%s failed: %s: %s", episode.id, kind, error, exc_info=None if foreseen else error)
+        log.warning("%s failed: %s: %s", spec.id, kind, error, exc_info=None if foreseen else error)
         details = None if foreseen else "".join(traceback.format_exception(error))
-        self._folder.add_failure(episode.id, kind, str(error), details)
+        self._folder.add_failure(spec.id, kind, str(error), details)
         self._control.count_failure()
         with self._guard:
             self._failures += 1

@@ -16,7 +16,7 @@ from gumshoe.collect.episode.conversation import (
     format_decision,
     parse_decision,
 )
-from gumshoe.collect.policies.seeker import Turn
+from gumshoe.collect.policies.strategy import Turn
 from gumshoe.records import Decision, Message, ToolCall, ToolSchema
 
 

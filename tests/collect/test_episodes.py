@@ -17,7 +17,7 @@ from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.collect.policies.seeker import ScriptedSeeker, Situation, Turn
+from gumshoe.collect.policies.strategy import Situation, StrategyPolicy, Turn
 from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.play import play_one
@@ -226,7 +226,7 @@ def test_a_context_overflow_ends_the_episode_with_its_own_reason(tmp_path: Path)
 def test_an_interrupted_episode_is_taken_up_where_it_was(tmp_path: Path) -> None:
     """The teacher's own state is rebuilt from the conversation, and nothing that was decided is decided again."""
     task, oracle = make_task(tmp_path / "repo", 3)
-    whole = play(tmp_path, policy=ScriptedSeeker(Teacher(task, oracle), seed=5))
+    whole = play(tmp_path, policy=StrategyPolicy(Teacher(task, oracle), seed=5))
     control = Control(BudgetConfig())
 
     class Stopping(Teacher):
@@ -237,10 +237,10 @@ def test_an_interrupted_episode_is_taken_up_where_it_was(tmp_path: Path) -> None
 
     file = tmp_path / "journal.jsonl"
     with Journal(file, {}) as journal, pytest.raises(Interrupted):
-        play(tmp_path, policy=ScriptedSeeker(Stopping(task, oracle), seed=5), journal=journal, control=control)
+        play(tmp_path, policy=StrategyPolicy(Stopping(task, oracle), seed=5), journal=journal, control=control)
     with Journal(file, {}) as journal:
         assert journal.replayable == 4
-        resumed = play(tmp_path, policy=ScriptedSeeker(Teacher(task, oracle), seed=5), journal=journal)
+        resumed = play(tmp_path, policy=StrategyPolicy(Teacher(task, oracle), seed=5), journal=journal)
     assert [step.completion for step in resumed.steps] == [step.completion for step in whole.steps]
     assert resumed.id == whole.id
 

@@ -12,7 +12,7 @@ from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.looks import information, looks
 from gumshoe.collect.policies.investigator.policy import Investigator
-from gumshoe.collect.policies.seeker import ScriptedSeeker
+from gumshoe.collect.policies.strategy import StrategyPolicy
 from gumshoe.errors import PolicyError
 from gumshoe.records import (
     Failure,
@@ -234,7 +234,7 @@ def test_what_a_look_tells_is_between_nothing_and_a_bit(p: float, there: float, 
 
 
 def test_without_report_it_refuses_and_without_a_trace_it_says_so() -> None:
-    policy = ScriptedSeeker(Investigator())
+    policy = StrategyPolicy(Investigator())
     opening = [Message(role="system", content="S"), Message(role="user", content="U")]
     with pytest.raises(PolicyError, match="report"):
         policy.complete(opening, [])

@@ -15,7 +15,7 @@ from gumshoe.collect.policies.investigator.belief import form_belief
 from gumshoe.collect.policies.investigator.latest import in_words, line_and_change
 from gumshoe.collect.policies.investigator.policy import Investigator, pack_of
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.policies.seeker import ScriptedSeeker
+from gumshoe.collect.policies.strategy import StrategyPolicy
 from gumshoe.eval.score.metrics import conduct_of
 from gumshoe.records import (
     DebugFrame,
@@ -96,7 +96,7 @@ def test_it_finds_by_experiment_what_the_spectrum_cannot_tell(task: Task) -> Non
     assert all(not observation.failure for step in found.steps for observation in step.observations)
     assert "whatif" in {call.name for call in calls}
     assert json.loads(pack.model_dump_json())["ruled_out"] or len(pack.locations) > 1
-    replay = ScriptedSeeker(Investigator(), seed=1)
+    replay = StrategyPolicy(Investigator(), seed=1)
     # The belief comes from what was observed alone: a fresh policy says the same at the same point.
     assert replay.complete(found.messages[:2], found.tools).text == found.steps[0].completion.text
 

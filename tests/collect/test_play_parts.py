@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
 from gumshoe.collect.commands.play import WORDS, choose_task, render_observation
+from gumshoe.env.inside.debugger.language import HELP, split_command
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation
@@ -94,6 +96,11 @@ def complete(line: str) -> list[str]:
 )
 def test_lines_are_completed(line: str, completed: list[str]) -> None:
     assert complete(line) == completed
+
+
+def test_every_command_of_the_debugger_is_offered() -> None:
+    assert set(re.findall(r"(?:: |, )([a-z]+)", HELP)) == set(DEBUGGER_COMMANDS)
+    assert all(split_command(command)[0] not in ("", "unknown") for command in DEBUGGER_COMMANDS)
 
 
 @given(st.text())

@@ -18,7 +18,7 @@ from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, OneLook
 from gumshoe.collect.policies.investigator.policy import Investigator
 from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.collect.policies.seeker import ScriptedSeeker, Strategy
+from gumshoe.collect.policies.strategy import Strategy, StrategyPolicy
 from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.errors import PolicyError, ScriptExhausted
 from gumshoe.records import Completion, Observation, ToolCall
@@ -69,8 +69,8 @@ FAILING_TEST: dict[str, Any] = {
 }
 
 
-def teacher(folder: Path, explore: float = 0.0, seed: int = 0) -> ScriptedSeeker:
-    return ScriptedSeeker(Teacher(*make_task(folder, 3), explore=explore), seed=seed)
+def teacher(folder: Path, explore: float = 0.0, seed: int = 0) -> StrategyPolicy:
+    return StrategyPolicy(Teacher(*make_task(folder, 3), explore=explore), seed=seed)
 
 
 def test_the_teacher_debugs_as_one_would(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
 
 def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()\n  pkg/b.py:7 in g: 1/0"
-    run, report = converse(ScriptedSeeker(TRACEBACK), SEEKER, answer(text, outcomes=[FAILING_TEST]))
+    run, report = converse(StrategyPolicy(TRACEBACK), SEEKER, answer(text, outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7}]
@@ -189,7 +189,7 @@ def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
 def test_a_test_is_never_reported_as_the_place_of_the_bug(strategy: Strategy) -> None:
     in_test = {**FAILING_TEST, "frames": FAILING_TEST["frames"][:1]}
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()"
-    _, end = converse(ScriptedSeeker(strategy), SEEKER, answer(text, outcomes=[in_test]))
+    _, end = converse(StrategyPolicy(strategy), SEEKER, answer(text, outcomes=[in_test]))
     assert end.tool_calls == ()
 
 
@@ -203,7 +203,7 @@ def test_a_heuristic_that_found_nothing_never_reports(strategy: OneLook, others:
             Completion(text="", tool_calls=(call,)).as_message(),
             tool_message(number, answer(text).model_copy(update={"tool": strategy.tool}), call),
         ]
-    turn = ScriptedSeeker(strategy).complete(messages, schemas(*LISTING))
+    turn = StrategyPolicy(strategy).complete(messages, schemas(*LISTING))
     assert turn.tool_calls == ()
     assert turn.text.startswith("[report] ")
 
@@ -238,7 +238,7 @@ def test_the_first_suspect_is_reported() -> None:
         {"path": "pkg/b.py", "function": "B.g", "start": 4, "end": 9, "score": 1.0, "lines": [4]},
         {"path": "pkg/a.py", "function": "f", "start": 1, "end": 2, "score": 0.7071, "lines": [1]},
     ]
-    ask, report = converse(ScriptedSeeker(SUSPECT), LISTING, answer(text, failed=1, suspects=suspects, shown=2))
+    ask, report = converse(StrategyPolicy(SUSPECT), LISTING, answer(text, failed=1, suspects=suspects, shown=2))
     assert ask.tool_calls[0].name == "suspects"
     assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
     assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "likeliest function"}]

@@ -10,11 +10,11 @@ import pytest
 from gumshoe.collect.commands.runs import check_pack
 from gumshoe.collect.config import AgentConfig, InvestigatorConfig, SuspectConfig, TracebackConfig, VaryConfig
 from gumshoe.collect.data.export.rows import SeekerView
-from gumshoe.collect.episode.spec import REWRITE_TOOLS, SEEKER_TOOLS, Agent, EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import Agent, EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.registry import ScriptedPolicy, make_policy
-from gumshoe.collect.policies.seeker import NEEDS_A_TEST
+from gumshoe.collect.policies.strategy import NEEDS_A_TEST
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
@@ -22,7 +22,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
-from gumshoe.tools.toolbox import DEBUG_TOOLS
+from gumshoe.tools.toolbox import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS
 from support.collect.conversations import OPENING, answer, schemas
 from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL

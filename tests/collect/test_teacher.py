@@ -11,7 +11,7 @@ from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code
 from gumshoe.collect.policies import make_policy
-from gumshoe.collect.policies.teacher import GoldEdit, read_gold
+from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import TaskError

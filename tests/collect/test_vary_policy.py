@@ -9,7 +9,7 @@ import pytest
 from gumshoe.collect.config import VaryConfig
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.policies.heuristics import VarySuspects
-from gumshoe.collect.policies.seeker import ScriptedSeeker
+from gumshoe.collect.policies.strategy import StrategyPolicy
 from gumshoe.errors import PolicyError
 from gumshoe.records import StopReason, ToolSchema, Trajectory
 from support.collect.seeker_episodes import play_seeker, shop_task, tools_called
@@ -76,4 +76,4 @@ def test_where_no_change_repairs_the_function_is_reported_whole(
 def test_a_missing_tool_is_named() -> None:
     offered = [ToolSchema(name=name, description="", parameters={}) for name in ("eval", "suspects", "report")]
     with pytest.raises(PolicyError, match="needs the tool vary"):
-        ScriptedSeeker(VarySuspects()).complete([], offered)
+        StrategyPolicy(VarySuspects()).complete([], offered)

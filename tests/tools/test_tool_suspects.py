@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from gumshoe.tools.code.functions import Span
 from gumshoe.tools.evidence.facts import all_facts
+from gumshoe.tools.ranking.signals import Index, words
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, barinel, dstar, ochiai, rank, tarantula
-from gumshoe.tools.ranking.words import Index, words
 from support.tools.inside import SUPPORT
 from support.tools.tool_bench import Bench
 

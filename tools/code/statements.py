@@ -27,7 +27,8 @@ ENDS = ("return", "break", "continue", "raise")
 class Statement:
     """A statement, or the header of a compound one: where it is, both ends included, and what it is made of.
 
-    `node` is None where the code around it could not be parsed. `names` are the variables that have a value there.
+    `node` is None where the code around it could not be parsed. `names` are the
+    parameters of the functions around it, and the variables that assignments and loops before it, or around it, bind.
     `on_line` are the outermost statements that begin on its line, without a `def` or `class` around it: itself, unless
     it shares the line with others. `on_line` is empty if the statement follows a header on its line and an `else` may
     come after the lines that were seen.
@@ -148,7 +149,7 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
 
 
 def _assigned(node: ast.stmt) -> list[str]:
-    """The names that a statement itself binds."""
+    """The names that an assignment or a loop binds; other statements that bind names are left out."""
     roots: list[ast.AST] = []
     if isinstance(node, ast.Assign):
         roots = [*node.targets]

@@ -121,23 +121,17 @@ def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[C
 
 def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
     """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
-    stops = [probe for probe in probes if isinstance(probe, StopProbe)][:MOST_PROBES]
-    changes = [probe for probe in probes if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
-    runs = run_forked(workspace, changes, stops)
+    stops = [(place, probe) for place, probe in enumerate(probes) if isinstance(probe, StopProbe)][:MOST_PROBES]
+    changes = [(place, probe) for place, probe in enumerate(probes) if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
+    runs = run_forked(workspace, [probe for _, probe in changes], [probe for _, probe in stops])
     readings = read_readings(runs.seen)
-    by_stop = [[reading for reading in readings if reading.probe == number] for number in range(len(stops))]
-    stopped = (
-        ProbeResult(_judge_stop(probe, found, runs), [reading for reading in found if not reading.lost])
-        for probe, found in zip(stops, by_stop, strict=True)
-    )
-    changed = (ProbeResult(_judge_change(*pair)) for pair in zip(changes, runs.changes, strict=True))
-    left_out = ProbeResult(_unchecked("too many probes"))
-    results = [
-        ProbeResult(_unchecked(_NO_PROBE))
-        if probe is None
-        else next(stopped if isinstance(probe, StopProbe) else changed, left_out)
-        for probe in probes
-    ]
+    results = [ProbeResult(_unchecked(_NO_PROBE if probe is None else "too many probes")) for probe in probes]
+    for number, (place, probe) in enumerate(stops):
+        found = [reading for reading in readings if reading.probe == number]
+        seen = [reading for reading in found if not reading.lost]
+        results[place] = ProbeResult(_judge_stop(probe, found, runs), seen)
+    for (place, probe), change in zip(changes, runs.changes, strict=True):
+        results[place] = ProbeResult(_judge_change(probe, change))
     return Probed(runs.outcomes, results)
 
 

@@ -1,4 +1,10 @@
-"""What observations show, as numbered facts: each with the probe that shows it again."""
+"""What observations show, as numbered facts: each with the probe that shows it again.
+
+Facts are read from an observation's data. Their numbers are then written into its text (`numbered_text`), in which
+`_places_of` finds each fact by its words, with what may stand before it (`_LABELS`). A fact that it does not find there
+is shown without a number and cannot be cited, and nothing warns of it. So whoever changes how a tool words its text
+must see that its facts keep their numbers.
+"""
 
 from __future__ import annotations
 

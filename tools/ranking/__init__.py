@@ -3,5 +3,5 @@
 a watched run ──> Spectrum ──> candidates ──> Signals ──> rank_by_signals ──> Suspects, likeliest first
                   spectrum     signals        signals     ranker
 failing tests ──> Failures ────────┴─────────────┘
-                  signals, words
+                  signals
 """

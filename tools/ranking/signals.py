@@ -3,13 +3,19 @@
 A signal is a number. Those of the spectrum are of the function's most suspicious line; those of words compare its
 source with what the failing tests and their messages say; the others say where in the run it was, and what kind of
 function it is. `Signals` has the list.
+
+To add a signal: a field of `Signals` with its description, a helper or an argument in `signals_of` that fills it, and,
+if a model is to read it as a reason, an entry of `REASONS` in `tools/suspects.py`. Then record the signals of the bugs
+again and fit the model: see `benchmarks/results/ranker.py`.
 """
 
 from __future__ import annotations
 
+import keyword
 import math
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,10 +24,19 @@ from gumshoe.records import DebugFrame, TestOutcome
 from gumshoe.tools.code.functions import Span, spans
 from gumshoe.tools.code.source import split_lines
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai, worst_lines
-from gumshoe.tools.ranking.words import Index, identifiers, words
 from gumshoe.tools.runs.tracebacks import own_frames
 
-__all__ = ["Failures", "RankedFunction", "Signals", "candidates", "is_mentioned", "signals_of"]
+__all__ = [
+    "CandidateFunction",
+    "Failures",
+    "Index",
+    "Signals",
+    "candidates",
+    "identifiers",
+    "is_mentioned",
+    "signals_of",
+    "words",
+]
 
 FAR = 3.0
 """The logarithm that stands for an unknown number of calls: about twenty."""
@@ -45,8 +60,8 @@ class Signals:
         executed: the logarithm of how many of its lines failing tests run.
         distance: the logarithm of the number of calls between it and the frame that failed.
         in_traceback: share of the failing tests in whose traceback it is.
-        innermost: share of those in whose traceback it is the last function of the project.
-        raised: share of those in which that is due to a `raise` or an `assert`.
+        innermost: share of the failing tests in whose traceback it is the last function of the project.
+        raised: share of the failing tests in which that is at a `raise` or an `assert`.
         test_words: BM25 of its source for the words of the failing tests, as a share of the highest of all.
         message_words: the same for the words of their messages.
         line_words: the same for the words of the lines of the tests that failed.
@@ -94,7 +109,7 @@ class Signals:
 
 
 @dataclass(frozen=True)
-class RankedFunction:
+class CandidateFunction:
     """A function that may hold the bug, with the lines of it that failing tests run. A function inside of another one
     belongs to that.
     """
@@ -126,12 +141,12 @@ class RankedFunction:
         return self.name.startswith("__") and self.name.endswith("__")
 
 
-def is_mentioned(function: RankedFunction, failures: Failures) -> bool:
+def is_mentioned(function: CandidateFunction, failures: Failures) -> bool:
     """Whether the failing tests name a function, or the class of a special method."""
     return (function.owner if function.is_special else function.name) in failures.mentioned
 
 
-def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunction]:
+def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[CandidateFunction]:
     """The functions in files of the project, tests left out, by path and place.
 
     Args:
@@ -139,7 +154,7 @@ def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[RankedFunct
         spectrum: what ran.
     """
     return [
-        RankedFunction(path, span, owner, source, lines)
+        CandidateFunction(path, span, owner, source, lines)
         for path, text in sorted(texts.items())
         if not holds_tests(path)
         for span, owner, source in _outermost(text)
@@ -199,7 +214,7 @@ def _tests(text: str | None, name: str) -> Iterator[str]:
             yield source
 
 
-def signals_of(found: Sequence[RankedFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
+def signals_of(found: Sequence[CandidateFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
     """The signals of each candidate."""
     mentioned = {where: identifiers(text) for where, text in failures.texts.items()}
     index = Index(words(function.source) for function in found)
@@ -239,7 +254,7 @@ def _shares(values: Sequence[float]) -> list[float]:
     return [value / highest if highest else 0.0 for value in values]
 
 
-def _ran(function: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
+def _ran(function: CandidateFunction, spectrum: Spectrum) -> dict[str, float]:
     """What of a candidate ran in which tests, and where in the failing ones."""
     failing = max((count for count, _ in function.lines.values()), default=0)
     passing = max((count for _, count in function.lines.values()), default=0)
@@ -253,7 +268,7 @@ def _ran(function: RankedFunction, spectrum: Spectrum) -> dict[str, float]:
     }
 
 
-def _in_tracebacks(function: RankedFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
+def _in_tracebacks(function: CandidateFunction, tracebacks: Sequence[Sequence[DebugFrame]]) -> dict[str, float]:
     """Where a candidate is in the tracebacks of failing tests."""
     number = len(tracebacks) or 1
     last = [frames[-1] for frames in tracebacks if frames and _is_in(frames[-1], function)]
@@ -264,11 +279,11 @@ def _in_tracebacks(function: RankedFunction, tracebacks: Sequence[Sequence[Debug
     }
 
 
-def _is_in(frame: DebugFrame, function: RankedFunction) -> bool:
+def _is_in(frame: DebugFrame, function: CandidateFunction) -> bool:
     return frame.path == function.path and function.span.start <= frame.line <= function.span.end
 
 
-def _named(function: RankedFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
+def _named(function: CandidateFunction, mentioned: Mapping[str, set[str]]) -> dict[str, float]:
     """Whether the name of a candidate occurs; that of a special method says nothing."""
     is_telling = not function.is_special
     return {f"in_{where}": float(is_telling and function.name in names) for where, names in mentioned.items()}
@@ -280,7 +295,7 @@ def _common(found: Iterable[str], wanted: set[str]) -> float:
     return len(own & wanted) / len(own) if own else 0.0
 
 
-def _is_refused(function: RankedFunction, refused: str, in_line: set[str]) -> bool:
+def _is_refused(function: CandidateFunction, refused: str, in_line: set[str]) -> bool:
     """Whether a candidate is the one that a message says refused a call; before Python 3.10 its class is not named.
 
     Args:
@@ -291,3 +306,56 @@ def _is_refused(function: RankedFunction, refused: str, in_line: set[str]) -> bo
     if refused == "__init__":
         return function.name == refused and function.owner in in_line
     return f".{function.span.name}".endswith(f".{refused}") or refused.endswith(f".{function.span.name}")
+
+
+# - words that texts and code share: identifiers in parts, and BM25
+
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_OF_ANY_CODE = frozenset(keyword.kwlist) | frozenset(
+    {"self", "cls", "test", "tests", "the", "an", "of", "to", "str", "int", "len", "dict", "list", "set", "type"}
+)
+"""Words of any code. They tell nothing, and they make long texts of tests look alike."""
+_SATURATION, _LENGTH = 1.2, 0.75
+"""The usual constants of BM25, k1 and b."""
+
+
+def identifiers(text: str) -> set[str]:
+    """All identifiers of a text, whole."""
+    return set(_IDENTIFIER.findall(text))
+
+
+def words(text: str) -> list[str]:
+    """The parts of all identifiers in a text, in small letters: `parseHTTP_url` gives parse, http and url."""
+    parts = (part.lower() for name in _IDENTIFIER.findall(text) for part in _PART.findall(name))
+    return [part for part in parts if len(part) > 1 and part not in _OF_ANY_CODE]
+
+
+class Index:
+    """Documents that are searched by words."""
+
+    def __init__(self, documents: Iterable[Sequence[str]]) -> None:
+        self._counts = [Counter(document) for document in documents]
+        self._lengths = [count.total() for count in self._counts]
+        self._mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0.0) or 1.0
+        self._holding = Counter(word for count in self._counts for word in count)
+
+    def scores(self, query: Iterable[str]) -> list[float]:
+        """BM25 of each document, from 0 on, for the words of a query, each counted once.
+
+        S. Robertson, H. Zaragoza: The Probabilistic Relevance Framework: BM25 and Beyond, 2009; the inverse document
+        frequency is that of Lucene, which is never negative.
+        """
+        wanted = [word for word in dict.fromkeys(query) if word in self._holding]
+        number = len(self._counts)
+        weight = {word: math.log1p((number - n + 0.5) / (n + 0.5)) for word in wanted for n in [self._holding[word]]}
+        return [
+            sum(weight[word] * _saturated(count[word], length / self._mean) for word in wanted if word in count)
+            for count, length in zip(self._counts, self._lengths, strict=True)
+        ]
+
+
+def _saturated(count: int, length: float) -> float:
+    """How much a word counts that a document of a relative length has `count` times."""
+    return count * (_SATURATION + 1) / (count + _SATURATION * (1 - _LENGTH + _LENGTH * length))

@@ -91,8 +91,8 @@ class Spectrum(BaseModel):
     """What `runs.suspects` in `env/inside` wrote.
 
     `running` of the failing tests had not ended when the time was up. `lines` holds, by path and line, how many failing
-    and passing tests ran it; `distances`, by path and the line at which a function begins, how many calls lie between
-    it and the frame that failed.
+    and passing tests ran it; lines that no failing test ran are left out. `distances` holds, by path and the line at
+    which a function begins, how many calls lie between it and the frame that failed.
     """
 
     failed: Count

@@ -3,8 +3,11 @@
 The prior is what `suspects` says. Each change that `whatif` tried is evidence about the statement it was tried at, by
 Bayes' rule: making all failing tests pass is far more likely where the bug is than elsewhere, and changing nothing is a
 little less likely. If only a few of several failing tests pass, that says next to nothing: any change that keeps a test
-from reaching the place of its failure can do that. The likelihoods are counted in episodes on 192 synthetic bugs of
-toolz, itsdangerous, h11, boltons, blinker and markupsafe; no figure should be measured on these packages.
+from reaching the place of its failure can do that.
+
+The likelihoods are counted in episodes on synthetic bugs: most of them on 192 of toolz, itsdangerous, h11, boltons,
+blinker and markupsafe, `FALSE_REPAIR` on 206 of 18 packages. No figure should be measured on any of these packages:
+`configs/eval/investigator.yaml` leaves them out.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import ChangeResult, read_changes
 from gumshoe.tools.runs.tracebacks import own_frames
 from gumshoe.tools.suspects import shown_suspects
+from gumshoe.tools.trace import MOST_CALLS
 
 __all__ = ["Belief", "SuspectFunction", "TriedChange", "failing_frames", "form_belief", "trials"]
 
@@ -50,8 +54,6 @@ HARMS_TOO, HELPS_ALL = 0.4, 6.0
 """The same for a change that also breaks other tests, as any change does that keeps tests from the code; and how much
 is added if all failing tests pass, the less the more tests break.
 """
-TRACED = 20
-"""The most calls that `trace` shows: if it shows fewer, it shows all."""
 SAME_CALLS, NO_CALLS, OTHER_OUTCOME = 0.5, 0.2, 1.5
 """How many times as likely a function is if all its calls in failing tests are as in passing ones; if it is not called
 there; if equal arguments lead to a different outcome there.
@@ -184,8 +186,9 @@ def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[TriedChange]) -> s
     """Lines that no failing test runs: where a change was never reached, or that no traced call of its function ran."""
     found = {(one.path, one.line) for one in tried if one.effect == "unreached"}
     for output in outputs:
+        # With fewer calls than `trace` may keep, these are all.
         calls = output.data.get("failing", ()) if output.tool == "trace" else ()
-        if calls and len(calls) < TRACED and not any(call["skipped"] for call in calls):
+        if calls and len(calls) < MOST_CALLS and not any(call["skipped"] for call in calls):
             function = output.data["function"]
             run = {step[0] for call in calls for step in call["steps"]}
             lines = range(function["start"] + 1, function["end"] + 1)

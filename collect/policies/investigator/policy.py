@@ -21,7 +21,7 @@ from gumshoe.collect.episode.tool_output import ToolOutput, first_failure, last_
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
 from gumshoe.collect.policies.investigator.looks import Look, looks
 from gumshoe.collect.policies.investigator.words import Words
-from gumshoe.collect.policies.seeker import Situation, Turn
+from gumshoe.collect.policies.strategy import Situation, Turn
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import ContextPack, DebugFrame, Decision, Finding, Location, RuledOut
 from gumshoe.tools.code.statements import Statement

@@ -22,7 +22,7 @@ class Words(LatestFindings):
 
     def before(self, look: Look) -> str:
         """What was learned last, what is left, and what this look will decide."""
-        parts = [self.learned(), self.dropped(look.function), self._left(look.function), self._plan(look)]
+        parts = [self.learned(), self.dropped(look.function), self._left(look.function), self.plan(look)]
         return " ".join(part for part in parts if part)
 
     def at_the_end(self, pack: ContextPack) -> str:
@@ -134,7 +134,7 @@ class Words(LatestFindings):
             f"{first.name} looks worst, then {names}.",
         )
 
-    def _plan(self, look: Look) -> str:
+    def plan(self, look: Look) -> str:
         """What the next look will decide."""
         name = look.function.name if look.function else ""
         if look.kind == "eval":
@@ -151,16 +151,6 @@ class Words(LatestFindings):
                 "Which functions do only the failing tests need?",
                 "The coverage of failing against passing tests gives me the candidates.",
                 "I want a list of candidates: what do the failing tests run that the others do not?",
-            )
-        if look.kind == "listdir":
-            return self.pick("I look at what is there.", "First the layout of the project.", "Which files are there?")
-        if look.kind == "grep":
-            return self._of_search(look.text)
-        if look.kind == "view" and look.function is None:
-            return self.pick(
-                f"I read on in {look.path}.",
-                f"What stands there in {look.path}?",
-                f"The code in {look.path} around that is what I need now.",
             )
         if look.kind == "view":
             return self.pick(
@@ -183,15 +173,6 @@ class Words(LatestFindings):
                 f"The values at {look.statement.place} will tell whether the fault lies before it or behind it.",
             )
         return self._experiment(look, name)
-
-    def _of_search(self, pattern: str) -> str:
-        if pattern.startswith("def "):
-            return self.pick("Which functions are there?", "I list the functions.", "An outline of the code helps now.")
-        return self.pick(
-            f"Where does {pattern} come from?",
-            f"I look for {pattern}: where is it set, and who uses it?",
-            f"Everything that mentions {pattern} is of interest.",
-        )
 
     def _experiment(self, look: Look, name: str) -> str:
         lines = sorted({(one.path, one.line) for one in look.changes})

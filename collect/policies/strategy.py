@@ -1,4 +1,4 @@
-"""The scripted seeker: a policy that is a program. It asks its strategy for each turn.
+"""A policy that is a program: it asks its strategy for each turn. Most strategies only look; `Teacher` also repairs.
 
     conversation ──> Situation (what was seen) ──> Strategy.choose ──> Turn ──> Completion
 
@@ -27,7 +27,7 @@ from gumshoe.collect.packs import pack_arguments
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Message, ToolCall, ToolSchema
 
-__all__ = ["NEEDS_A_TEST", "ScriptedSeeker", "Situation", "Strategy", "Turn"]
+__all__ = ["NEEDS_A_TEST", "Situation", "Strategy", "StrategyPolicy", "Turn"]
 
 NEEDS_A_TEST = "The tests of this issue are hidden: someone has to reproduce it first, which I cannot."
 
@@ -83,7 +83,7 @@ class Situation:
 
 
 class Strategy(Protocol):
-    """How a scripted seeker chooses its turns. `kind` is the policy's name."""
+    """How a program chooses its turns. `kind` is the policy's name."""
 
     kind: str
 
@@ -97,8 +97,8 @@ class Strategy(Protocol):
         ...
 
 
-class ScriptedSeeker:
-    """One episode of a strategy.
+class StrategyPolicy:
+    """The policy of one episode that follows a strategy.
 
     Args:
         strategy: chooses the turns.
