@@ -7,6 +7,7 @@ from gumshoe.env.diff.apply import (
     apply_to_sandbox,
     patched_texts,
     relocate,
+    source_paths,
     write_texts,
 )
 from gumshoe.env.diff.make import GitBlob, make_patch, reverse_patch
@@ -25,6 +26,7 @@ __all__ = [
     "patched_texts",
     "relocate",
     "reverse_patch",
+    "source_paths",
     "split_lines",
     "write_texts",
 ]

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import copy
 import posixpath
-from collections.abc import Mapping
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -65,12 +66,15 @@ def apply_patch(files: Mapping[str, str], patch: str) -> dict[str, str | None]:
 def apply_to_folder(folder: Path, patch: str) -> list[str]:
     """Applies a patch to the files in `folder` and returns the paths that it has changed.
 
-    No file is touched unless every part fits, and each is replaced in one step.
+    No file is touched unless every part fits, and each is replaced in one step. Files keep their modes, but for what
+    the patch says of who may execute them.
 
     Raises:
-        TaskError: the files are not as the patch says, or a path leads out of the folder.
+        TaskError: the files are not as the patch says, a path leads out of the folder, or the patch changes a link.
     """
     root = folder.resolve()
+    files = parse_patch(patch)
+    _refuse_links(root, files)
     before = {
         path: place.read_bytes().decode("utf-8", "surrogateescape")
         for path in source_paths(patch)
@@ -78,17 +82,34 @@ def apply_to_folder(folder: Path, patch: str) -> list[str]:
     }
     changed = apply_patch(before, patch)
     places = {path: _inside(root, path) for path in changed}
+    parts = {file.target: file for file in files}
+    # A file that is renamed keeps its mode, and may be removed before the new one is written.
+    modes = {path: stat.S_IMODE(_inside(root, path).stat().st_mode) for path in before}
     for path, text in changed.items():
         place = places[path]
         if text is None:
             place.unlink()
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
-        mode = place.stat().st_mode & 0o7777 if place.exists() else None
         write_atomic(place, text.encode("utf-8", "surrogateescape"))
-        if mode is not None:
-            place.chmod(mode)
+        mode = modes.get(parts[path].source or path, stat.S_IMODE(place.stat().st_mode))
+        place.chmod(_mode_after(parts[path], mode))
     return sorted(changed)
+
+
+def _refuse_links(root: Path, files: Sequence[FilePatch]) -> None:
+    """Raises TaskError for a patch that makes, changes or removes a link: the text of a link is where it leads to."""
+    for file in files:
+        for path in sorted(file.paths):
+            if LINK in file.modes or (root / path).is_symlink():
+                raise TaskError(f"the patch changes the link {path}: use `git apply` for such a patch")
+
+
+def _mode_after(file: FilePatch, mode: int) -> int:
+    """A file's mode once it is patched. As with git, whoever may read a program may execute it."""
+    if not file.modes:
+        return mode
+    return mode | (mode & 0o444) >> 2 if int(file.modes[-1], 8) & 0o100 else mode & ~0o111
 
 
 def _after(file: FilePatch, files: Mapping[str, str | None]) -> str:
@@ -199,6 +220,8 @@ def apply_to_sandbox(sandbox: Sandbox, patch: str, task_id: str, clean: str) -> 
             return
         sandbox.restore(clean)
         last = _attempt(sandbox, attempt, patch)
+    # Without going back first: `patch` may have put in what was missing, and have refused what was there already. So
+    # its .rej and .orig files may stay.
     if last.exit_code != 0 and _attempt(sandbox, APPLIED_ALREADY, patch).exit_code != 0:
         sandbox.restore(clean)
         raise PatchError(f"task {task_id}: {_why(sandbox, patch, last)}")

@@ -13,8 +13,7 @@ from pathlib import Path
 from pydantic import Field
 
 from gumshoe.config import Config, load_config
-from gumshoe.env.diff import apply_patch, make_patch
-from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.diff import apply_patch, make_patch, source_paths
 from gumshoe.env.tasks.projects import CASEBOOK, PYTEST, test_files, workspace_from_folder
 from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import ConfigError, TaskError

@@ -12,8 +12,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from gumshoe.env.diff import apply_patch, reverse_patch
-from gumshoe.env.diff.apply import source_paths
+from gumshoe.env.diff import apply_patch, reverse_patch, source_paths
 from gumshoe.env.tasks.projects import PYTEST, resolve_project, workspace_from_folder
 from gumshoe.env.tasks.rows import (
     ACTIVATE,

@@ -21,8 +21,8 @@ from gumshoe.env.diff import (
     gold_lines,
     make_patch,
     reverse_patch,
+    source_paths,
 )
-from gumshoe.env.diff.apply import source_paths
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
 from gumshoe.protocols import Sandbox
@@ -96,6 +96,31 @@ def test_a_folder_is_patched_whole_or_not_at_all(text: str) -> None:
         with pytest.raises(TaskError, match="does not apply"):
             apply_to_folder(folder, diff({"x.py": None, "run.sh": "other\n"}, {"x.py": "1\n", "run.sh": "2\n"}))
         assert sorted(folder.rglob("*")) == before
+
+
+def test_a_folder_gets_the_modes_of_a_patch(tmp_path: Path) -> None:
+    program = GitBlob(b"#!/bin/sh\n", "100755")
+    for name, mode in (("off.sh", 0o750), ("on.sh", 0o640), ("moved.sh", 0o755)):
+        (tmp_path / name).write_bytes(program)
+        (tmp_path / name).chmod(mode)
+    patch = make_patch({"new.sh": (None, program), "off.sh": (program, bytes(program)), "on.sh": (b"", program)})
+    moved = "diff --git a/moved.sh b/there.sh\nsimilarity index 100%\nrename from moved.sh\nrename to there.sh\n"
+    (tmp_path / "on.sh").write_bytes(b"")
+    assert apply_to_folder(tmp_path, patch + moved) == ["moved.sh", "new.sh", "off.sh", "on.sh", "there.sh"]
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes["new.sh"] & 0o111
+    assert (modes["off.sh"], modes["on.sh"], modes["there.sh"]) == (0o640, 0o750, 0o755)
+
+
+def test_a_patch_of_a_link_is_refused_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("a\n")
+    (tmp_path / "link.py").symlink_to("a.py")
+    target, other = GitBlob(b"a.py", "120000"), GitBlob(b"b.py", "120000")
+    for changes in ({"new.py": (None, target)}, {"link.py": (target, other)}, {"link.py": (target, None)}):
+        with pytest.raises(TaskError, match=r"the patch changes the link (new|link)\.py: use `git apply`"):
+            apply_to_folder(tmp_path, make_patch({"a.py": (b"a\n", b"b\n"), **changes}))
+    assert (tmp_path / "a.py").read_text() == "a\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.py", "link.py"]
 
 
 def test_a_patch_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
