@@ -13,7 +13,7 @@ from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.host.bwrap import find_bwrap
 from gumshoe.env.sandboxes.host.seccomp import filter_unavailable_reason
-from gumshoe.env.sandboxes.open import ORDER, choose, open_sandbox, unavailable_reason
+from gumshoe.env.sandboxes.open import ISOLATION, ORDER, choose, open_sandbox, unavailable_reason
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, SandboxError
 
@@ -26,12 +26,6 @@ examples:
   gumshoe doctor --reap                   remove leftovers of dead runs
 """
 PROBE_TIMEOUT_S = 60.0
-ISOLATION = {
-    "docker": "container without network",
-    "podman": "container without network",
-    "bubblewrap": "namespaces without network",
-    "local": "none: for trusted scripts on built-in tasks only",
-}
 
 
 def configure_doctor(parser: argparse.ArgumentParser) -> None:

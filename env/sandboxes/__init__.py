@@ -14,7 +14,7 @@
 | `client` | `WardenSandbox`: run, read, write, sessions, snapshots |
 | `channel` | the connection to a warden: its life (`Link`), and one request with its answer (`Channel`) |
 | `backend` | what a backend is, and what those share whose warden is a child of this process |
-| `local`, `bubblewrap`, `docker` | the backends; the folder `host` has what the first two need of this machine |
+| `local`, `bubblewrap`, `docker` | the backends; the folder `host` has what they need of this machine |
 | `engine` | Docker and Podman: connections, images, orphans |
 | `staging` | what is put into a sandbox: the repository, the byte code of its tests, and our modules |
 """

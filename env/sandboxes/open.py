@@ -16,12 +16,19 @@ from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task
 
-__all__ = ["ORDER", "choose", "open_sandbox", "require_sandbox", "unavailable_reason"]
+__all__ = ["ISOLATION", "ORDER", "choose", "open_sandbox", "require_sandbox", "unavailable_reason"]
 
 log = logging.getLogger(__name__)
 
 ORDER = ("docker", "podman", "bubblewrap", "local")
 """The kinds in which `auto` tries them."""
+ISOLATION = {
+    "docker": "container without network",
+    "podman": "container without network",
+    "bubblewrap": "namespaces without network",
+    "local": "none: for trusted scripts on built-in tasks only",
+}
+"""What keeps programs from the rest of the machine, for `gumshoe doctor`."""
 
 
 def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bool) -> WardenSandbox:
@@ -112,13 +119,15 @@ def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> s
             from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
             return bubblewrap_unavailable_reason()
-        case _:  # docker or podman
+        case "docker" | "podman":
             from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason, image_is_missing
 
             image = (task and task.workspace.image) or config.image
             if _may_pull(image, config) and image_is_missing(image, ENGINES[kind]):
                 return None
             return engine_unavailable_reason(ENGINES[kind], image)
+        case _:
+            raise AssertionError(f"no backend for the kind {kind}")
 
 
 def _nothing_works(task: Task | None, config: SandboxConfig) -> str:
@@ -143,7 +152,7 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
             from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
             return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
-        case _:  # docker or podman
+        case "docker" | "podman":
             from gumshoe.env.sandboxes.docker import DockerBackend
             from gumshoe.env.sandboxes.engine import ENGINES, pull_if_missing
 
@@ -156,3 +165,5 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
                         raise SandboxError(f"sandbox {kind}: {error}") from None
                     raise TaskError(f"task {task.id}: {error}") from None
             return backend
+        case _:
+            raise AssertionError(f"no backend for the kind {kind}")

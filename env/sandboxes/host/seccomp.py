@@ -50,13 +50,21 @@ REFUSED = frozenset(
         *("settimeofday", "clock_settime", "clock_adjtime", "adjtimex"),
     }
 )
-NAMESPACES = 0x7E020000 | 0x80
+# The flags of `clone` and `unshare` that ask for a namespace, from <linux/sched.h>.
+CLONE_NEWTIME, CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS = 0x80, 0x20000, 0x2000000, 0x4000000
+CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x8000000, 0x10000000, 0x20000000, 0x40000000
+# In the flags of `clone`, the lowest byte is the signal that the child's end sends, so CLONE_NEWTIME cannot be asked
+# for there, and its bit is part of a signal's number.
+CLONE_NAMESPACES = (
+    CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+)
+UNSHARE_NAMESPACES = CLONE_NAMESPACES | CLONE_NEWTIME
 LOW = 0xFFFFFFFF
 PRIO_PROCESS, PRIO_PGRP, IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP = 0, 1, 1, 2
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, NETLINK_ROUTE = 1, 2, 10, 16, 0
 
 
-class Test(NamedTuple):
+class Condition(NamedTuple):
     """The low 32 bits of an argument, masked, must equal a value."""
 
     argument: int
@@ -64,20 +72,20 @@ class Test(NamedTuple):
     mask: int = LOW
 
 
-CONDITIONS: Mapping[str, Sequence[Sequence[Test]]] = {
-    "clone": [[Test(0, 0, NAMESPACES & ~0xFF)]],
-    "unshare": [[Test(0, 0, NAMESPACES)]],
-    "socket": [[Test(0, family)] for family in (AF_UNIX, AF_INET, AF_INET6)]
-    + [[Test(0, AF_NETLINK), Test(2, NETLINK_ROUTE)]],
-    "socketpair": [[Test(0, AF_UNIX)]],
+CONDITIONS: Mapping[str, Sequence[Sequence[Condition]]] = {
+    "clone": [[Condition(0, 0, CLONE_NAMESPACES)]],
+    "unshare": [[Condition(0, 0, UNSHARE_NAMESPACES)]],
+    "socket": [[Condition(0, family)] for family in (AF_UNIX, AF_INET, AF_INET6)]
+    + [[Condition(0, AF_NETLINK), Condition(2, NETLINK_ROUTE)]],
+    "socketpair": [[Condition(0, AF_UNIX)]],
     # Limits and scheduling of the caller only, which 0 names: a filter cannot tell its process id from another's.
-    **{f"sched_{name}": [[Test(0, 0)]] for name in ("setaffinity", "setattr", "setparam", "setscheduler")},
-    "prlimit64": [[Test(0, 0)]],
-    "setpriority": [[Test(0, kind), Test(1, 0)] for kind in (PRIO_PROCESS, PRIO_PGRP)],
-    "ioprio_set": [[Test(0, kind), Test(1, 0)] for kind in (IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP)],
-    "personality": [[Test(0, kind)] for kind in (0, 0x8, 0x20000, 0x20008, LOW)],
+    **{f"sched_{name}": [[Condition(0, 0)]] for name in ("setaffinity", "setattr", "setparam", "setscheduler")},
+    "prlimit64": [[Condition(0, 0)]],
+    "setpriority": [[Condition(0, kind), Condition(1, 0)] for kind in (PRIO_PROCESS, PRIO_PGRP)],
+    "ioprio_set": [[Condition(0, kind), Condition(1, 0)] for kind in (IOPRIO_WHO_PROCESS, IOPRIO_WHO_PGRP)],
+    "personality": [[Condition(0, kind)] for kind in (0, 0x8, 0x20000, 0x20008, LOW)],
 }
-"""Calls that are allowed only when all tests of one of the alternatives hold."""
+"""Calls that are allowed only when all conditions of one of the alternatives hold."""
 
 ALLOW, EPERM, ENOSYS = 0x7FFF0000, 0x00050001, 0x00050026
 LOAD, AND, EQUAL, GREATER, AT_LEAST, RETURN = 0x20, 0x54, 0x15, 0x25, 0x35, 0x06
@@ -122,7 +130,7 @@ def filter_program(machine: str | None = None) -> bytes | None:
     for low, high in _ranges(sorted(allowed)):
         program += [(AT_LEAST, 0, 2, low), (GREATER, 1, 0, high), (RETURN, 0, 0, ALLOW)]
     for name, alternatives in CONDITIONS.items():
-        block = [step for tests in alternatives for step in _alternative(tests)] + [(RETURN, 0, 0, EPERM)]
+        block = [step for conditions in alternatives for step in _alternative(conditions)] + [(RETURN, 0, 0, EPERM)]
         program += [(EQUAL, 0, len(block), numbers[name]), *block]
     program += [
         (GREATER, 1, 0, max(numbers.values())),
@@ -144,12 +152,12 @@ def _ranges(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield low, high
 
 
-def _alternative(tests: Sequence[Test]) -> list[Instruction]:
-    """Returns ALLOW when all tests hold, else continues after it."""
+def _alternative(conditions: Sequence[Condition]) -> list[Instruction]:
+    """Returns ALLOW when all conditions hold, else continues after it."""
     steps: list[Instruction] = [(RETURN, 0, 0, ALLOW)]
-    for test in reversed(tests):
-        checks: list[Instruction] = [(LOAD, 0, 0, ARGUMENTS_AT + 8 * test.argument), (AND, 0, 0, test.mask)]
-        steps = [*checks, (EQUAL, 0, len(steps), test.value), *steps]
+    for argument, value, mask in reversed(conditions):
+        checks: list[Instruction] = [(LOAD, 0, 0, ARGUMENTS_AT + 8 * argument), (AND, 0, 0, mask)]
+        steps = [*checks, (EQUAL, 0, len(steps), value), *steps]
     return steps
 
 
@@ -164,10 +172,10 @@ def docker_profile() -> str:
         {"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38},
     ]
     for name, alternatives in CONDITIONS.items():
-        for tests in alternatives:
+        for conditions in alternatives:
             arguments = [
-                {"index": test.argument, "value": test.mask, "valueTwo": test.value, "op": "SCMP_CMP_MASKED_EQ"}
-                for test in tests
+                {"index": argument, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"}
+                for argument, value, mask in conditions
             ]
             rules.append({"names": [name], "action": "SCMP_ACT_ALLOW", "args": arguments})
     profile = {
