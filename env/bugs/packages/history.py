@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,14 +42,30 @@ COMMITS_BETWEEN_BUILDS = 8
 
 
 @dataclass(frozen=True)
+class FailedBuilds:
+    """The environments that could not be built, or in which the tests of the commit do not pass.
+
+    Attributes:
+        in_a_row: how many since one was of use.
+        commits_since: how many commits have wanted an environment since the last of them.
+    """
+
+    in_a_row: int = 0
+    commits_since: int = COMMITS_BETWEEN_BUILDS
+
+
+@dataclass(frozen=True)
 class JudgedCommit:
     """What became of a candidate.
 
     Attributes:
         status: `verified`, or why it is no bug of the set.
-        arguments: pytest's, after the files of tests.
+        built: the environment in which most of its tests pass after the fix; None if there is none.
+        arguments: pytest's, of a `verified` one: the files of tests, and the tests in them that are left out.
+        failures: the tests that fail before the fix.
         passing: tests that pass before and after the fix.
         seconds: what the tests take.
+        failed_builds: afterwards; None in a row that an earlier version has kept.
     """
 
     status: str
@@ -58,6 +74,7 @@ class JudgedCommit:
     failures: Mapping[str, FailedTest] | None = None
     passing: tuple[str, ...] = ()
     seconds: float = 0.0
+    failed_builds: FailedBuilds | None = None
 
 
 _JUDGED = TypeAdapter(JudgedCommit)
@@ -103,25 +120,31 @@ def harvest_history(package: PackageHarvest, repository: Path, first: Built) -> 
 
 
 class Environments:
-    """The environments of a repository's commits, newest first."""
+    """The environments of a repository's commits, newest first.
+
+    What becomes of a commit depends on those before it: on `current`, in which its tests are tried first, and on
+    `failed`, which decides whether another one is built for it. Both are kept with each commit, so that a harvest that
+    was stopped goes on as if it had not been.
+    """
 
     def __init__(self, package: PackageHarvest, first: Built) -> None:
         self._package = package
-        self._failed = 0
-        self._since_failed = COMMITS_BETWEEN_BUILDS
         self.current = first
+        self.failed = FailedBuilds()
 
     def remember(self, judged: JudgedCommit) -> None:
-        """Goes on with the environment of a commit that was judged earlier."""
-        if judged.built is not None:
-            self.current = judged.built
+        """Goes on from a commit that was judged, maybe by an earlier run."""
+        self.current = judged.built or self.current
+        self.failed = judged.failed_builds or self.failed
 
     def build(self, fix: Fix, source: Path) -> Built | None:
         """A new environment as of the date of a fix, for the tree in `source`. None if it cannot be built, or is not
         tried since those before it were of no use (`MOST_FAILED_BUILDS`, `COMMITS_BETWEEN_BUILDS`).
         """
-        self._since_failed += 1
-        if self._failed >= MOST_FAILED_BUILDS or (self._failed and self._since_failed <= COMMITS_BETWEEN_BUILDS):
+        failed = self.failed = replace(self.failed, commits_since=self.failed.commits_since + 1)
+        if failed.in_a_row and failed.commits_since <= COMMITS_BETWEEN_BUILDS:
+            return None
+        if failed.in_a_row >= MOST_FAILED_BUILDS:
             return None
         build = self._package.config.build
         key = stage_key(self._package.name, fix.commit, build.model_dump())
@@ -134,12 +157,11 @@ class Environments:
     def accept(self, built: Built) -> None:
         """Goes on with an environment in which a commit's tests pass."""
         self.current = built
-        self._failed = 0
+        self.failed = replace(self.failed, in_a_row=0)
 
     def reject(self) -> None:
         """Notes that an environment could not be built, or was of no use."""
-        self._failed += 1
-        self._since_failed = 0
+        self.failed = FailedBuilds(self.failed.in_a_row + 1, commits_since=0)
 
 
 class CommitJudge:
@@ -152,8 +174,9 @@ class CommitJudge:
         self._environments = environments
 
     def facts(self, fix: Fix) -> dict[str, Any]:
-        """What becomes of a candidate, as JSON holds it. Raises SandboxError."""
-        return _JUDGED.dump_python(self.judge(fix), mode="json")
+        """What becomes of a candidate, and the builds that failed up to then, as JSON holds it. Raises SandboxError."""
+        judged = self.judge(fix)
+        return _JUDGED.dump_python(replace(judged, failed_builds=self._environments.failed), mode="json")
 
     def judge(self, fix: Fix) -> JudgedCommit:
         """What becomes of a candidate. Raises SandboxError."""
@@ -196,7 +219,7 @@ class CommitJudge:
         repaired = {outcome.id: outcome for outcome in after.outcomes}
         known = [test for test, outcome in repaired.items() if outcome.failed]
         if len(known) > MOST_KNOWN_FAILURES:
-            return JudgedCommit("tests fail after the fix")
+            return JudgedCommit("tests fail after the fix", built)
         left_out = tuple(f"--deselect={test}" for test in known)
         limit = bug_run_limit(self._config, after.result.duration_s)
         before = self._run(tree, built, (*modules, *left_out), {}, limit)
@@ -204,8 +227,8 @@ class CommitJudge:
         failing = [outcome for outcome in before.outcomes if outcome.id in good and outcome.failed]
         if not failing:
             if not any(outcome.id in good for outcome in before.outcomes):
-                return JudgedCommit("tests cannot be loaded before the fix")
-            return JudgedCommit("no test notices")
+                return JudgedCommit("tests cannot be loaded before the fix", built)
+            return JudgedCommit("no test notices", built)
         passing = tuple(one.id for one in before.outcomes if one.id in good and one.passed)
         failures = {outcome.id: _failed_test(outcome) for outcome in failing}
         return JudgedCommit("verified", built, (*modules, *left_out), failures, passing, after.result.duration_s)

@@ -6,14 +6,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from gumshoe.cli import main
-from gumshoe.env.bugs.config import NO_SOURCES
+from gumshoe.env.bugs.config import NO_SOURCES, HarvestConfig
+from gumshoe.env.bugs.packages import PackageHarvest
+from gumshoe.env.bugs.packages.environment import Built
 from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
+from gumshoe.env.bugs.packages.history import MOST_FAILED_BUILDS, Environments, FailedBuilds, JudgedCommit
 from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
+from gumshoe.env.virtualenvs import Lock
 from support.sandboxes.sandbox_backends import CHEAPEST
 
 START = '''\
@@ -179,6 +184,30 @@ def test_several_files_and_new_ones_are_one_fix(repository: Repository) -> None:
     assert files.places == (("prices.py", "total"), ("prices.py", "label"))
     assert files.tags == {"files": "2", "functions": "2", "change": "changes"}
     assert files.changes["rates.py"][0] is None
+
+
+def test_a_harvest_that_was_stopped_goes_on_with_the_environments_that_it_had(
+    repository: Repository, tmp_path: Path
+) -> None:
+    fix(repository)
+    (found,) = fixes(repository)
+    package, rows = PackageHarvest("prices", HarvestConfig(), tmp_path), TypeAdapter(JudgedCommit)
+    first, older = (Built(Lock(python, "machine", (), {}), tmp_path) for python in ("3.12", "3.9"))
+    environments = Environments(package, first)
+    environments.accept(older)
+    for _ in range(MOST_FAILED_BUILDS):
+        environments.reject()
+    kept = [
+        JudgedCommit("no test notices", older, failed_builds=FailedBuilds()),
+        JudgedCommit("no environment", failed_builds=environments.failed),
+        JudgedCommit("no tests"),
+    ]
+    resumed = Environments(package, first)
+    for row in kept:
+        resumed.remember(rows.validate_json(rows.dump_json(row)))
+    assert (resumed.current, resumed.failed) == (environments.current, environments.failed)
+    assert resumed.build(found, tmp_path) is None
+    assert resumed.failed == FailedBuilds(MOST_FAILED_BUILDS, commits_since=1)
 
 
 @pytest.mark.needs("bubblewrap")
