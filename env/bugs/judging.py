@@ -1,6 +1,7 @@
-"""Judges candidates by the tests of their project: in one sandbox, in those of all projects, and from memory.
+"""Judges candidates by the tests of their project.
 
-Verdicts may outlive the process: what was judged before an interruption is not judged again.
+`ProjectJudge` judges those of one project in one sandbox, and `JudgePool` those of all projects, in several sandboxes
+at a time. A `VerdictJournal` keeps the verdicts: what was judged before an interruption is not judged again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
 
@@ -22,6 +23,7 @@ from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
 from gumshoe.env.bugs.projects import Project, reason_of
 from gumshoe.env.config import SandboxConfig
+from gumshoe.env.inside.bugs import OTHER_RUNS, RUNS_IMPORTED, RUNS_IN_PLACE
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import SandboxError, TaskError
@@ -30,15 +32,20 @@ from gumshoe.storage import parse_json
 from gumshoe.tools.runs.commands import our_program
 
 __all__ = [
+    "CandidateVerdict",
+    "FailedTest",
     "JudgePool",
     "ProjectJudge",
     "UnfitTests",
     "VerdictJournal",
+    "VerdictStatus",
 ]
 
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0
+# At most: one that cannot be judged in place after all is imported then.
+RUNS_OF_CANDIDATE = RUNS_IN_PLACE + RUNS_IMPORTED
 
 
 @dataclass(frozen=True)
@@ -50,11 +57,29 @@ class FailedTest:
     frames: tuple[tuple[str, int, str], ...]
 
 
+VerdictStatus = Literal[
+    "killed",  # some tests fail, others pass: a bug
+    "survived",  # no test fails, or none that counts in the tasks
+    "all_fail",  # every test fails
+    "uncovered",  # no test executes a changed line; nothing was run
+    "collection",  # the tests cannot be collected, or some of them are gone
+    "timeout",  # a run used up its time
+    "crashed",  # the process died
+    "flaky",  # two runs differ, or a test that fails draws random numbers without a seed
+]
+"""What becomes of a candidate. The program in the sandbox, `env/inside/bugs/judge.py`, gives all but `all_fail`."""
+
+
 @dataclass(frozen=True)
 class CandidateVerdict:
-    """What became of a candidate: `killed` by `failures`, or why it is of no use."""
+    """What became of a candidate.
 
-    status: str
+    Attributes:
+        passing: the tests that pass with a bug, as the tasks name them.
+        failures: those that fail, and why; None for what is no bug.
+    """
+
+    status: VerdictStatus
     passing: tuple[str, ...] = ()
     failures: Mapping[str, FailedTest] | None = None
 
@@ -63,7 +88,12 @@ _VERDICTS = TypeAdapter(CandidateVerdict)
 
 
 class UnfitTests(TaskError):
-    """No verdict can rest on these `tests` (their ids) of the clean project, and `why`."""
+    """No verdict can rest on some tests of the clean project.
+
+    Attributes:
+        tests: their ids.
+        why: `flaky` (they fail, or differ between two runs), `uses random numbers without a seed` or `measures time`.
+    """
 
     def __init__(self, message: str, tests: tuple[str, ...], why: str = "flaky") -> None:
         super().__init__(message)
@@ -183,11 +213,12 @@ class ProjectJudge:
             "memory_mb": self._memory_mb,
             "candidates": candidates,
         }
+        runs = TRACE_FACTOR + OTHER_RUNS + RUNS_OF_CANDIDATE * len(candidates)
         result = self._sandbox.run(
             [self._sandbox.python, *our_program(self._sandbox.support, "bugs.judge")],
             input=json.dumps(request).encode(),
             env={"PYTHONHASHSEED": "0"},
-            timeout=STARTUP_S + (2 * len(candidates) + 2 + TRACE_FACTOR) * (self._timeout_s + 1.0),
+            timeout=STARTUP_S + runs * (self._timeout_s + 1.0),
         )
         if result.exit_code is None or result.timed_out:
             raise SandboxError(f"project {self._name}: the judge took more than {result.duration_s:.0f} s")

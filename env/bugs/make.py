@@ -34,7 +34,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass
 class SynthResult:
-    """The tasks, and what became of the candidates of each project: `kept`, or why not."""
+    """The tasks, and what became of the candidates of each project.
+
+    Attributes:
+        counts: by project, and by what became of them: `kept`; `duplicate`, which fails like another on the same line;
+            `memory`, which used it up; or a `VerdictStatus` other than `killed`.
+    """
 
     tasks: list[tuple[Task, Oracle]]
     counts: dict[str, Counter[str]]

@@ -145,6 +145,7 @@ def run_harvest(arguments: argparse.Namespace) -> int:
 
 
 EVERY_S = 15.0
+# Why candidates are dropped (see `SynthResult.counts`).
 REASONS = {
     "survived": "survived (no test failed)",
     "uncovered": "no test runs the line",

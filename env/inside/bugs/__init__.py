@@ -5,9 +5,9 @@ The maker of bugs starts `judge`, the repair solver of the evaluation `trials`.
     judge                      the program; it has loaded pytest, and what the project imports from outside
     |- ProjectSuite.run        imports the clean project, collects and runs its tests: twice, for the baseline
     |- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
-    |  `- run                  gives changed functions their new code, then runs some tests: up to three times a variant
+    |  `- run                  gives changed functions their new code, then runs some tests: `RUNS_IN_PLACE` a variant
     `- ProjectSuite.collected  imports a variant that changes what runs at the import, and collects its tests
-       `- run                  runs some of the tests: up to twice
+       `- run                  runs some of the tests: once or twice
 
     trials                     the program; it writes a variant into the project's files
     `- run_pytest              imports the project as it is now and runs its tests
@@ -20,3 +20,11 @@ A fork is cheap, but what a process has loaded is loaded in its forks, too. So o
 present state comes from a process that has never imported it, and one that is to skip the import comes from a process
 that has imported the clean project and changes functions in place (`runs.patches`).
 """
+
+# How many times a run's wall-clock time may be spent, at most. The host adds these up to the limit of the program.
+OTHER_RUNS = 2
+"""The second run of the clean tests, and collecting them for all variants."""
+RUNS_IN_PLACE = 3
+"""The tests that execute the change, those that failed and the unfollowed ones, and what fails without the change."""
+RUNS_IMPORTED = 3
+"""Importing the variant and collecting its tests, and two runs."""

@@ -43,6 +43,7 @@ from functools import partial
 from ..programs.fork_safety import freeze
 from ..programs.runner_hooks import PASSED
 from ..runs.patches import Functions, apply
+from . import RUNS_IMPORTED, RUNS_IN_PLACE
 from .project import ProjectSuite, ProjectUnderTest, silence
 from .recorder import failing, verdict_of
 
@@ -148,14 +149,18 @@ def preload(names):
 
 
 def judge_in_place(candidates, suite, baseline):
-    """{id: what becomes of it} of the candidates that can be judged without importing the project again."""
+    """{id: what becomes of it} of the candidates that can be judged without importing the project again.
+
+    None of them where the process that has collected the tests does not come to its end: all are imported then.
+    """
 
     def work(run):
         judge = InPlace(suite.project, baseline, run)
         answers = {each["id"]: judge.answer(each) for each in candidates}
         return {"answers": {name: answer for name, answer in answers.items() if answer is not None}}
 
-    wall_s = suite.project.wall_s * (1 + 3 * len(candidates))
+    # Once for collecting the tests.
+    wall_s = suite.project.wall_s * (1 + RUNS_IN_PLACE * len(candidates))
     return suite.collected(work, wall_s).get("answers", {}) if candidates else {}
 
 
@@ -177,7 +182,15 @@ class InPlace:
         freeze()
 
     def answer(self, candidate):
-        """What becomes of a candidate; None if that cannot be told here."""
+        """What becomes of a candidate, as a line of the answer has it, but for its id.
+
+        None if that cannot be told here, so that the candidate has to be imported:
+
+        - no test executes the change (which costs no import), or the import itself does
+        - the change cannot be made in place (see `Functions.patch`)
+        - the first run ended without a result, but in time, or it lacks some of the tests
+        - a test that fails with the change also fails without it, when it is run on its own
+        """
         tests = self._baseline.covering(candidate["lines"])
         patch = self._functions.patch(candidate["files"]) if tests and "" not in tests else None
         if patch is None:
@@ -237,7 +250,7 @@ def judge_imported(candidate, suite, baseline):
     project = suite.project
     are_few = "" not in tests and len(tests) < FEW * len(baseline.seen["outcomes"])
     project.reset_and_write(candidate["files"])
-    seen = suite.collected(work, 3 * project.wall_s, is_clean=False)
+    seen = suite.collected(work, RUNS_IMPORTED * project.wall_s, is_clean=False)
     first, *rest = seen.get("runs", [seen])
     if not rest:
         return {"status": verdict_of(first)}
@@ -270,7 +283,10 @@ def write_line(results, value):
 
 
 def serve(request, project, results):
-    """Writes a line for the baseline, and one for each candidate."""
+    """Writes a line for the baseline, and one for each candidate.
+
+    Once the baseline is known, it lowers the project's `cpu_s` and `wall_s` to what that allows a run of the suite.
+    """
     suite = ProjectSuite(project)
     baseline = known_baseline(suite)
     if baseline is None:

@@ -26,7 +26,7 @@ class ProjectUnderTest:
         clean: the clean copy, in `keep`.
         temporary: pytest's folder for temporary files, in `keep`.
         cpu_s, wall_s: processor and wall-clock time for a run of the tests. Both are the request's `timeout_s` at
-            first, and less once it is known how long the clean suite takes.
+            first; `judge.serve` lowers them once it is known how long the clean suite takes.
         trace_factor: how many times that a traced run may take.
         memory: how many bytes a process may use.
         arguments: pytest's.
@@ -187,12 +187,20 @@ class ProjectSuite:
         return run_pytest(project.arguments + tests, plugins, factor * project.wall_s)
 
     def collected(self, work, wall_s, is_clean=True):
-        """Collects the project as it is now, in a fork. Returns what `work(run)` makes of it there, a `status`
-        if it does not come to that, or what was seen if the project cannot be collected.
+        """Collects the project as it is now, in a fork. Returns one of these objects, the first two also with the
+        `cpu_s` and `wall_s` that the fork took:
 
-        `run(tests, prepare=None, cpu_s=None, wall_s=None)` is for `work`: it calls `prepare()` and runs some of the
-        collected tests, all if there are none, in a fork of that fork, and returns what was seen. What is imported of a
-        project that is not clean is limited as its tests are.
+            {"runs": [...]}                                    what `work(run)` returned, such as this
+            {"collection_errors": ["tests/test_a.py"], ...}    what `OutcomeRecorder` has seen, if `work` was not called
+            {"status": "timeout"}                              if nothing came of it (see `run_pytest`)
+
+        Args:
+            work: called once the tests are collected; returns an object for JSON with neither of the latter keys. It is
+                given a function `run(tests, prepare=None, cpu_s=None, wall_s=None)`, which calls `prepare()` and runs
+                some of the collected tests, all if there are none, in a fork of that fork. It returns what was seen
+                there, or a `status`.
+            wall_s: seconds for all of it.
+            is_clean: whether this is the clean project. If not, what is imported of it is limited as its tests are.
         """
 
         def plugins(writer):

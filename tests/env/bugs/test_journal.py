@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictJournal
+from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictJournal, VerdictStatus
 from gumshoe.env.bugs.make import make_bugs
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import DatasetError
@@ -26,7 +27,10 @@ NOWHERE = SandboxConfig(kind="local")  # which is refused without `unsafe`
 
 texts = st.text(max_size=20)
 failures = st.builds(FailedTest, texts, texts, st.lists(st.tuples(texts, st.integers(1, 99), texts)).map(tuple))
-verdicts = st.builds(CandidateVerdict, texts, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures))
+statuses = st.sampled_from(get_args(VerdictStatus))
+verdicts = st.builds(
+    CandidateVerdict, statuses, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures)
+)
 
 
 def bug(text: str) -> Candidate:

@@ -6,12 +6,15 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import SynthConfig
+from gumshoe.env.bugs.judging import VerdictStatus
 from gumshoe.env.bugs.make import SynthResult, make_bugs, write_result
+from gumshoe.env.commands.bugs import REASONS
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
@@ -22,6 +25,10 @@ from support.sandboxes.sandbox_backends import CHEAPEST
 pytestmark = pytest.mark.needs("bubblewrap")
 
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
+
+
+def test_each_reason_to_drop_a_candidate_has_words() -> None:
+    assert REASONS.keys() == {*get_args(VerdictStatus), "duplicate", "memory"} - {"killed"}
 
 
 @pytest.fixture(scope="module")
