@@ -26,7 +26,8 @@ class BugConfig(Config):
         default=0.2,
         ge=0,
         lt=1,
-        description="share of the bugs of each training project or package kept out, by mutated function",
+        description="share of the bugs made in each training project or package that is kept out of training; bugs "
+        "from a history are never among them",
     )
     heldout_by: Literal["function", "bug"] = Field(
         default="function",
@@ -83,7 +84,8 @@ class BuildConfig(Config):
     as_of: str = Field(
         default="",
         pattern=r"^(\d{4}-\d{2}-\d{2})?$",
-        description="a day, as YYYY-MM-DD: neither packages nor a Python that came later are used; empty: the newest",
+        description="a day, as YYYY-MM-DD: no package that came later is used, and a Python that came later only if no "
+        "earlier one is allowed; empty: the newest packages",
     )
     install_timeout_s: float = Field(default=900.0, gt=0, description="time limit for one installation, in seconds")
     collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")

@@ -107,7 +107,10 @@ def write_rows(folder: Path, tasks: Iterable[tuple[Task, Oracle]]) -> None:
 
 
 def nearness(places: Sequence[CodePosition], failures: Mapping[str, FailedTest]) -> str:
-    """Where the cause is, seen from the innermost frame of the traceback; the nearest of all counts.
+    """The tag `difficulty`: where the cause is, seen from the innermost frame of the traceback; the nearest counts.
+
+    It comes from the run that showed the bug. What a harvest's stage `difficulty` measures are other tags, which
+    `packages/check.py` lists.
 
     `same_function`: the traceback ends in the function with the cause. `other_function`: in the same file.
     `other_file`: elsewhere, such as in the assertion of a test; or the fix only adds files.

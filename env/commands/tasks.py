@@ -40,7 +40,8 @@ SOURCE is one of
   r2egym:ROWS       the same for rows of R2E-Gym
 
 A broken row or folder is reported on standard error and skipped; `check` counts it as broken. A task set is all or
-nothing: if a line of its files is damaged, the whole set is refused.
+nothing: if a line of its files is damaged, the whole set is refused. Of a task set, `check` rewrites oracles.jsonl: it
+renews the record of which tests a verdict can make fail. Nothing else is changed.
 """
 
 

@@ -38,6 +38,9 @@ FACT = re.compile(r'^(\w+)="([^"\n]*)"', re.MULTILINE)
 PYTER_FILES = (".git", "dependency_setup.sh", "pyter_requirements.txt", "pyter")
 # Where PyTER's setup.sh names a repository's folder differently from bug_info.json.
 PYTER_FOLDERS = {"scikit-learn": "scikitlearn"}
+# Where one of aider's exercises says what it consists of, and its texts in `.docs`.
+META, CONFIG = ".meta", "config.json"
+TEXTS = ("introduction.md", "instructions.md", "instructions.append.md")
 RUNNERS: Mapping[tuple[str, ...], str] = {("python", "-m", "pytest"): "-q", ("python", "-m", "unittest"): "-v"}
 """Each with the option that it is run with; the outcomes of unittest are read from its list of tests."""
 
@@ -232,18 +235,6 @@ def _plain(words: list[str]) -> tuple[str, ...]:
             return tuple(words)
 
 
-def _text(file: Path) -> str:
-    return _read(file).decode("utf-8", "surrogateescape")
-
-
-def _read(file: Path) -> bytes:
-    return read_bounded(file, MAX_BYTES, error=TaskError)
-
-
-META, CONFIG = ".meta", "config.json"
-TEXTS = ("introduction.md", "instructions.md", "instructions.append.md")
-
-
 class _ExerciseFiles(BaseModel):
     """The files of each role."""
 
@@ -327,3 +318,11 @@ def _exercise_gold(folder: Path, files: _ExerciseFiles) -> str:
         )
     except (OSError, ValueError) as error:
         raise TaskError(f"its example cannot be read: {error}") from None
+
+
+def _text(file: Path) -> str:
+    return _read(file).decode("utf-8", "surrogateescape")
+
+
+def _read(file: Path) -> bytes:
+    return read_bounded(file, MAX_BYTES, error=TaskError)

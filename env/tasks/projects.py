@@ -90,9 +90,9 @@ def is_doctest(test: str) -> bool:
 def digest_of(folder: Path, limit: int = MAX_FOLDER_BYTES, without: Collection[str] = ()) -> str:
     """SHA-256 (hex) of the names, kinds, modes and contents of everything below `folder`.
 
-    Caches, git's own folder and the folders `without` do not count. Raises TaskError when something cannot be read,
-    when the folder's own name cannot be part of a task, or when the files hold more than `limit` bytes together: what
-    is hashed here is copied into a sandbox later.
+    Caches, byte code, git's own folder and the folders `without` do not count. Raises TaskError when something cannot
+    be read, when the folder's own name cannot be part of a task, or when the files hold more than `limit` bytes
+    together: what is hashed here is copied into a sandbox later.
     """
     check_name(folder)
     digest = hashlib.sha256()

@@ -60,6 +60,8 @@ def shared_state(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
             yield replace(node, copied)
 
 
+# Names, or parts of them, of what is kept to save finding it again, and so has to follow what it was made from:
+# `_price_cache`, `indexes`, `last_seen`, `running_total`.
 CACHE = re.compile(r"cache|memo|seen|index|known|latest|last|total|dirty", re.IGNORECASE)
 KEY = re.compile(r"key", re.IGNORECASE)
 FORGETTING = ("clear", "pop", "popitem", "discard", "remove", "invalidate", "cache_clear")
@@ -156,7 +158,7 @@ def _other_keys(function: cst.FunctionDef, source: ParsedFile) -> Iterator[dict[
 
 
 def _keys(function: cst.FunctionDef, source: ParsedFile) -> dict[str, list[cst.SimpleString]]:
-    """The plain texts that a function uses as keys: in a subscript, a dict display or as the first argument of get."""
+    """The plain texts that a function uses as keys, in a subscript or a dict display."""
     keys: dict[str, list[cst.SimpleString]] = defaultdict(list)
     for node in source.inside(function, cst.SimpleString):
         parent = source.parent(node)

@@ -14,8 +14,8 @@
         │ check           check.py          proves each task from the files of the set alone
         └ difficulty      check.py          how hard each bug is to find
 
-What a stage has found is kept on this machine, by the hash of what went into it; what check and difficulty have found
-lies in the folder of the package's set.
+What a stage has found is kept on this machine, by the hash of what went into it and `VERSION`; what check and
+difficulty have found lies in the folder of the package's set, by keys without it.
 
 | stage | its key is made of |
 |---|---|
@@ -26,6 +26,12 @@ lies in the folder of the package's set.
 | history | the commit, the first environment's lock, the config of builds, what is excluded, the kind of sandbox |
 | check | the task, the kind of sandbox, the tests of the oracle |
 | difficulty | the task |
+
+What a key leaves out is not noticed:
+
+- get: an unpinned requirement (`toolz`) stays at the version that was the newest when it was first fetched
+- history: what became of a commit stays when `baseline.run_timeout_s` or `bug_run_s` is changed, although a run that
+  reaches its limit may be the reason
 """
 
 from __future__ import annotations
@@ -58,7 +64,7 @@ class PackageHarvest:
     say: Callable[[str], None] = lambda text: None
 
 
-# Changed whenever a stage gives a different result for the same input.
+# Changed whenever a stage gives a different result for the same input; check and difficulty aside.
 VERSION = 7
 
 

@@ -11,6 +11,8 @@ adds these tags, as facts to group by and to draw sets from; a fact that cannot 
                     `below` them, or `none` where it is not in the list
     rank            its place in that list, from 1 on
     traceback       `right` or `wrong`: whether a failing test's innermost frame in the project is in a changed function
+
+The tag `difficulty` itself is there before, on all bugs that are made or found: it is `nearness` in `../tasks.py`.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ ALL_COLLECTED = 0
 COLLECTED = re.compile(r"^\S+\.(?:py|txt|rst|md)::", re.MULTILINE)
 FILES_OF_TESTS = "python_files=test*.py *_test.py *_tests.py tests.py"
 Ways = tuple[tuple[str, ...], ...]
-"""Arguments of pytest with which to collect the tests; the first that work are used."""
+"""Arguments of pytest with which to collect the tests; the first that work are used. Those of pytest: the project's own
+options, other names of files, without its options, and only doctests.
+"""
 PYTEST_WAYS: Ways = (
     (),
     ("-o", FILES_OF_TESTS),
@@ -187,8 +189,8 @@ class Builder:
                     self._install(_lines(self._source / name))
 
     def collect(self, ways: Ways) -> None:
-        """Finds how the tests can be collected: with the project's own options, else by other file names, else
-        without its options; then the same with the newest pytest. Raises TaskError with the first way's complaint.
+        """Finds how the tests can be collected: in the first of the `ways` that works, else in one of them with the
+        newest pytest. Raises TaskError with the first way's complaint.
         """
         complaint = self._first_complaint(ways)
         if complaint is not None and self._install_newer_pytest():

@@ -70,8 +70,8 @@ def interpreters() -> tuple[Interpreter, ...]:
 
 
 def choose_python(requires: str, wanted: str = "", as_of: str = "") -> Interpreter:
-    """The first of `interpreters` that `requires` (a specifier) and `wanted` (a version) allow, of those that were out
-    on the day `as_of` (YYYY-MM-DD), if it is given and any of them was. Raises TaskError.
+    """The first of `interpreters` that `requires` (a specifier) and `wanted` (a version) allow. With `as_of`, a day as
+    YYYY-MM-DD, those that were out by then come before all later ones. Raises TaskError.
     """
     try:
         allowed = SpecifierSet(requires)

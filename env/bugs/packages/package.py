@@ -188,11 +188,27 @@ def _write_locks(environments: Sequence[Built], folder: Path) -> None:
 
 @dataclass
 class PackageReport:
-    """What became of one package.
+    """What became of one package. What a stage finds out stays empty until that stage is over.
 
-    `reason` says why it was refused, and `stage` where. `wanted` bugs were to be made; `commits` says what became of
-    those of a repository's history; `verified` bugs passed the check. `seconds` has the wall-clock time of each stage,
-    over all runs with the same environment.
+    Attributes:
+        name: the package's, good for folders and ids.
+        source: the package as the user named it.
+        version: (get) as the index or git names it.
+        stage: the one that it has reached; empty if it has not been begun.
+        done: whether its set is finished. If it is not, and there is a `reason`, the package was refused in `stage`.
+        reason: why it was refused.
+        environment: (environment) the name of its lock.
+        skipped: (environment) requirements that could not be installed, each with the reason.
+        tests: (baseline) how many count; fewer if the bugs stage finds some to be unfit.
+        wanted: (baseline) how many bugs are to be made.
+        deselected: (baseline) which tests do not count, and why; more if the bugs stage finds some to be unfit.
+        suite_s: (baseline) what one run of the tests that count takes.
+        candidates: (bugs) how many were judged.
+        counts: (bugs) what became of them (see `SynthResult.counts`).
+        commits: (history) what became of those of a repository, such as `verified` or `no environment`.
+        verified: (check) how many bugs passed it, made ones and those of the history.
+        rejected: (check) the other tasks, each with the first problem.
+        seconds: the wall-clock time of each stage, over all runs with the same environment; a stage that failed, too.
     """
 
     name: str
@@ -216,8 +232,8 @@ class PackageReport:
 
     @property
     def bugs_a_minute(self) -> float:
-        """Verified bugs for each minute of the bugs stage."""
-        spent = self.seconds.get("bugs", 0.0)
+        """Verified bugs for each minute of the stages that find them."""
+        spent = self.seconds.get("bugs", 0.0) + self.seconds.get("history", 0.0)
         return 60 * self.verified / spent if spent else 0.0
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from gumshoe.env.commands.tasks import EXAMPLES
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
+from gumshoe.env.tasks.load import SOURCES
 from gumshoe.env.tasks.taskset import load_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
@@ -33,6 +35,12 @@ def case(tmp_path: Path) -> Path:
     (folder / "repo" / "tests" / "test_calc.py").write_text("def test_add(): ...\n")
     (folder / "case.yaml").write_text("title: Wrong\nproblem_statement: 2 + 2 is 0.\nfail_to_pass: [t]\n")
     return folder
+
+
+def test_the_help_names_every_source() -> None:
+    listed = EXAMPLES.partition("SOURCE is one of\n")[2].partition("\n\n")[0].splitlines()
+    names = {line.split()[0].partition(":")[0] for line in listed}
+    assert names == {*SOURCES, "FOLDER"} - {"synth"}  # which is the name of FOLDER where options are given
 
 
 def test_a_case_is_read_as_it_stands(case: Path) -> None:

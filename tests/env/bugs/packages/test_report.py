@@ -24,6 +24,7 @@ def test_the_times_of_stages_add_up_over_runs() -> None:
     again = with_times(a_report(seconds={"bugs": 0.1, "check": 0.2, "difficulty": 40.0}), earlier)
     assert again.seconds == {"bugs": 30.0, "check": 60.2, "difficulty": 40.0}
     assert again.bugs_a_minute == 6.0
+    assert a_report(seconds={"bugs": 30.0, "history": 60.0}).bugs_a_minute == 2.0
 
 
 def test_a_run_with_another_environment_has_its_own_times() -> None:
