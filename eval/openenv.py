@@ -14,11 +14,11 @@ from openenv.core.env_server.types import EnvironmentMetadata
 from pydantic import Field, JsonValue
 
 from gumshoe import __version__
+from gumshoe.agreement import WEIGHTS, check_weights, weighted_sum
 from gumshoe.collect.episode.conversation import read_turn
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.eval.live import LiveConfig, LiveEpisode, LiveEpisodes
 from gumshoe.records import Completion, StopReason, ToolCall
-from gumshoe.records.agreement import WEIGHTS, check_weights, weighted_sum
 from gumshoe.text import escape
 
 __all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]
@@ -29,7 +29,7 @@ class OpenEnvConfig(LiveConfig):
 
     sessions: int = Field(default=16, ge=1, description="sessions at a time, each with a sandbox of its own")
     weights: dict[str, float] = Field(
-        default=dict(WEIGHTS), description="weight of each score in the reward of an episode that reports"
+        default=dict(WEIGHTS), description="weight of each score in the reward of an episode that ends without a patch"
     )
 
 

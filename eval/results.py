@@ -24,14 +24,14 @@ from gumshoe.eval.score.measures import (
     measures,
     per_resolved,
 )
-from gumshoe.eval.score.metrics import BY_NAME, adherence, own_scores, tool_counts
+from gumshoe.eval.score.metrics import BY_NAME, UNAVERAGED, adherence, own_scores, tool_counts
 from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory
 
 __all__ = ["load_scorers", "make_results", "score_trajectory", "summarize", "timing"]
 
-OWN = frozenset({*BY_NAME, "confidence", "seconds", "solver_seconds"})
+OWN = frozenset({*BY_NAME, *UNAVERAGED})
 """The names that metrics of others cannot have."""
 SOLVER = "solver"
 """Policy kind of the arms in which the solver works without a seeker."""

@@ -44,7 +44,9 @@ def test_the_config_of_each_stage_takes_its_overrides(stage: Stage, short: bool)
 
 def test_what_a_stage_prints_is_shown_line_by_line_and_kept(tmp_path: Path):
     shown = io.StringIO()
-    run_stage(2, Stage("show tasks", ("tasks", "list", "casebook")), Console(file=shown), tmp_path / "log", short=False)
+    run_stage(
+        "2/5", Stage("show tasks", ("tasks", "list", "casebook")), Console(file=shown), tmp_path / "log", short=False
+    )
     lines = shown.getvalue().splitlines()
     assert lines[1:3] == ["[2/5] show tasks", "$ gumshoe tasks list casebook"]
     kept = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
@@ -55,12 +57,12 @@ def test_what_a_stage_prints_is_shown_line_by_line_and_kept(tmp_path: Path):
 def test_on_a_terminal_a_stage_has_one_line(tmp_path: Path):
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=300, _environ={"TERM": "xterm"})
-    run_stage(2, Stage("show tasks", ("tasks", "list", "casebook")), console, tmp_path / "log", short=False)
+    run_stage("2/5", Stage("show tasks", ("tasks", "list", "casebook")), console, tmp_path / "log", short=False)
     kept = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
     assert len(kept) > 10
     assert shown.getvalue().count("\n") < 8
     with pytest.raises(StageFailed) as failed:
-        run_stage(3, Stage("fail", ("tasks", "list", "nothing:here")), console, tmp_path / "log", short=False)
+        run_stage("3/5", Stage("fail", ("tasks", "list", "nothing:here")), console, tmp_path / "log", short=False)
     assert failed.value.exit_code == 2
     assert "nothing:here" in shown.getvalue().rpartition("[3/5] fail")[2]
 

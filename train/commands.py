@@ -20,7 +20,7 @@ from gumshoe.train.config import AnyConfig, DpoConfig, GrpoConfig, TrainConfig, 
 from gumshoe.train.masks import mask_text
 from gumshoe.train.model import check_tools, load_tokenizer, local_model, open_renderer, quieten, read_template
 from gumshoe.train.rows.dataset import conversations, load_rows
-from gumshoe.train.rows.preflight import prepare, rendered_row
+from gumshoe.train.rows.prepare import prepare, rendered_row
 
 if TYPE_CHECKING:
     from gumshoe.train.rows.render import Drift
@@ -114,7 +114,7 @@ def configure_preflight(parser: argparse.ArgumentParser) -> None:
     parser.epilog = PREFLIGHT_EXAMPLES
     parser.add_argument("config", type=Path, help="YAML file of the training run (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
-    parser.add_argument("--row", type=int, default=0, help="row whose mask is shown (default: 0)")
+    parser.add_argument("--row", type=int, default=0, help="row that is shown, counted as they train (default: 0)")
 
 
 def run_preflight(arguments: argparse.Namespace) -> int:
@@ -133,11 +133,11 @@ def run_preflight(arguments: argparse.Namespace) -> int:
 
 def _show_rows(config: TrainConfig, number: int) -> None:
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
-    _check_row(number, len(rows))
     renderer = open_renderer(config, rows)
     with TemporaryDirectory() as scratch:
         prepared, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
-        example = rendered_row(prepared[min(number, len(prepared) - 1)])
+        _check_row(number, len(prepared))  # There may be more than in the dataset, as long ones are cut into windows.
+        example = rendered_row(prepared[number])
     console = Console(highlight=False)
     console.print(mask_text(renderer, example), soft_wrap=True)
     counts = {"tokens": [row.tokens for row in report.rows], "trained": [row.trained for row in report.rows]}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
+from gumshoe.agreement import check_weights, weighted_sum
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.plugins import load_path
-from gumshoe.records.agreement import check_weights, weighted_sum
 from gumshoe.train.config import LiveSection
 from gumshoe.train.rows.render import encode_chat
 

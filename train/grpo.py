@@ -25,13 +25,21 @@ from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
+from transformers import PreTrainedTokenizerBase
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.train.config import GrpoConfig
 from gumshoe.train.episodes import Episode, EpisodeSource, GeneratedTurn, Message, Request, open_episodes
-from gumshoe.train.model import check_tools, load_weights, local_model, starting_tokenizer, training_template
+from gumshoe.train.model import (
+    check_tools,
+    load_weights,
+    local_model,
+    starting_tokenizer,
+    template_to_serve,
+    training_template,
+)
 from gumshoe.train.rows.render import encode_chat
 from gumshoe.train.run import (
     Facts,
@@ -76,9 +84,8 @@ def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None, *, res
     picture = Picture("reward", "reward of an episode", [("reward", "reward", "-"), *scores])
     with torch_threads(config.threads):
         trainer = _trainer(config, episodes)
+        tokenizer = _tokenizer_to_save(config, episodes)
         facts = {**fit(trainer, folder, resume), **_measure(trainer)}
-        # The tokenizer as it was: TRL may have changed its own.
-        tokenizer = starting_tokenizer(config)
         save_model(config, folder, trainer, tokenizer, _card(config, facts), picture)
     return TrainResult(folder.model, folder.log, facts)
 
@@ -102,6 +109,23 @@ def _trainer(config: GrpoConfig, episodes: EpisodeSource) -> LiveTrainer:
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
         )
+
+
+def _tokenizer_to_save(config: GrpoConfig, episodes: EpisodeSource) -> PreTrainedTokenizerBase:
+    """A tokenizer that TRL has not changed, with the chat template to serve.
+
+    No conversations are there to compare templates by, so one is made up. It reasons, as some templates drop what was
+    thought in earlier turns.
+    """
+    tokenizer = starting_tokenizer(config)
+    turns: list[Message] = [
+        {"role": "assistant", "content": "<think>\nThe test may be wrong.\n</think>\n\nI look."},
+        {"role": "user", "content": "1 failed"},
+        {"role": "assistant", "content": "I see."},
+    ]
+    row = {"messages": [*episodes.opening(episodes.tasks[0]), *turns]}
+    tokenizer.chat_template = template_to_serve(tokenizer, training_template(tokenizer), [row])
+    return tokenizer
 
 
 def _arguments(config: GrpoConfig, weights: list[float]) -> GRPOConfig:
@@ -317,6 +341,7 @@ class LiveTrainer(GRPOTrainer):
     """
 
     def __init__(self, *, episodes: EpisodeSource, template: str, **kwargs: Any) -> None:
+        # TRL calls the function in training, when what is set below is there.
         super().__init__(rollout_func=lambda prompts, trainer: self._rollouts.play(self._tasks), **kwargs)
         assert self.max_completion_length is not None
         self._tasks: list[str] = []

@@ -1,6 +1,7 @@
 """What a run starts from: the model, its tokenizer and its chat template, with errors that say what to do.
 
-The chat template that is trained is the one that is served.
+A conversation is served as it was trained: by the model's own template where that renders the same text as the one that
+is trained, else by the trained one (see `template_to_serve`).
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def check_targets(model: PreTrainedModel, adapters: LoraConfig) -> None:
 
 
 def merge_adapters(model: str, adapters: Path, config: TrainerConfig) -> PreTrainedModel:
-    """The model with its adapters merged: on the processor, into weights that were never reduced to 4 bits."""
+    """The model with its adapters merged: on the processor, into the weights as stored, which `qlora` never changed."""
     import torch
     from peft import PeftModel
 

@@ -23,7 +23,7 @@ from gumshoe.train.config import TrainConfig
 from gumshoe.train.episodes import EpisodeSource, GeneratedTurn, Request, generate_turn, open_episodes, play
 from gumshoe.train.model import check_targets, load_model, local_model, open_renderer, template_to_serve
 from gumshoe.train.rows.dataset import load_rows, some_rows
-from gumshoe.train.rows.preflight import Preflight, prepare
+from gumshoe.train.rows.prepare import Preflight, prepare
 from gumshoe.train.rows.render import UNTRAINED, Renderer
 from gumshoe.train.rows.samples import as_conversation
 from gumshoe.train.run import (

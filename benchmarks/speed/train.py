@@ -63,7 +63,7 @@ def measure(folder: Path, start: Path, rows: int, lines: int, repeat: int, bf16:
     """The figures by name."""
     from gumshoe.train.model import load_tokenizer, training_template
     from gumshoe.train.rows.dataset import load_rows
-    from gumshoe.train.rows.preflight import prepare
+    from gumshoe.train.rows.prepare import prepare
     from gumshoe.train.rows.render import Renderer
     from gumshoe.train.rows.samples import Sampling
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from gumshoe.agreement import KEEP_TURNS, left_out
 from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
-from gumshoe.records.agreement import KEEP_TURNS, left_out
 from gumshoe.text import cut_line
 from gumshoe.tools.calls.parsing import describe_tools, render_text_calls, split_text_calls
 

@@ -44,6 +44,10 @@ SPENT_TIME = ("seconds", "solver_seconds")
 LEVEL = 0.95
 """The share of intervals that hold the true value."""
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "reciprocal_rank")
+"""What arms that seek are compared in with the baseline: whether they act validly and find the place. More comparisons
+would find more differences by chance; `OUTCOMES` are compared against the solver alone, and `gumshoe compare` compares
+all metrics.
+"""
 
 
 def measured(arm: ArmSummary, group: str, metric: str) -> Measured:

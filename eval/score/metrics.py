@@ -1,10 +1,10 @@
 """The metrics of one episode: what each is called, in which unit, and how it is computed.
 
 A metric is a name in the dictionary that `own_scores` returns, and an entry with that name in `METRICS`, which says how
-its mean is written. Conduct is what needs no gold patch; localization is how well the reported places cover the lines
-that the gold patch touches; Acc@k, over files and functions, follows LocAgent's rule, which SweRank and CodeScout
-share. Some values in `METRICS` are filled elsewhere: `solved`, `adherence` and `solver_*` in `results`, from the arm's
-solution, and `official` in `swebench`.
+its mean is written, or in `UNAVERAGED`. Conduct is what needs no gold patch; localization is how well the reported
+places cover the lines that the gold patch touches; Acc@k, over files and functions, follows LocAgent's rule, which
+SweRank and CodeScout share. Some values are filled elsewhere: `solved`, `adherence` and `solver_*` in `results`, from
+the arm's solution, and `official` in `swebench`.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from functools import lru_cache
 
 from unidiff.patch import Hunk, Line
 
+from gumshoe.agreement import INVALID_KINDS
 from gumshoe.collect.packs import Gold, Overlap, clean_path, grounded_share, lines_overlap
 from gumshoe.env.diff import apply_hunks, gold_lines, parse_patch, relocate
 from gumshoe.errors import TaskError
 from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
-from gumshoe.records.agreement import INVALID_KINDS
 from gumshoe.tools.code.functions import MODULE, Span, enclosing, spans
 
 __all__ = [
     "ACC",
     "BY_NAME",
     "METRICS",
+    "UNAVERAGED",
     "Metric",
     "acc_at",
     "accuracy_of",
@@ -91,6 +92,10 @@ METRICS = (
     Metric("solver_cost", "Solver cost", "dollars of the solver on a task", unit="dollars"),
 )
 """Everything that a summary averages, except pass@k and metrics of the config's own."""
+UNAVERAGED = frozenset({"confidence", "seconds", "solver_seconds"})
+"""What else Gumshoe measures: its means would say nothing by themselves. Confidence is held against what was right, as
+calibration; seconds do not depend on the policy alone, and stay with each result and in timing.json.
+"""
 BY_NAME = {metric.name: metric for metric in METRICS}
 
 
@@ -236,6 +241,11 @@ def _innermost_names(found: tuple[Span, ...], location: Location) -> set[str]:
     """The innermost functions and classes that a range of lines runs through.
 
     The innermost one changes only where a function begins or ends, so it is enough to look there.
+
+        1  class Cart:
+        2      def total(self):          lines 2-4: {"Cart.total", "Cart.total.add"}
+        3          def add(price):       line 3: {"Cart.total.add"}
+        4              return price      line 1: {"Cart"}
     """
     edges = {location.start} | {line for span in found for line in (span.start, span.end + 1)}
     names = {enclosing(found, line) for line in edges if line in location.lines}
@@ -288,7 +298,12 @@ def acc_at(named: Iterable[str], gold: Iterable[str], k: int) -> float:
 def _outermost_names(found: tuple[Span, ...], place: Location) -> list[str]:
     """The class or function whose exact lines a location gives; else the functions that it runs through, in order.
 
-    If it runs through no function, the classes that it runs through.
+    If it runs through no function, the innermost of the classes that it runs through.
+
+        1  class Cart:
+        2      def total(self):          lines 2-4, or 3 alone: ["Cart.total"]
+        3          def add(price):       lines 1-4: ["Cart"], its exact lines
+        4              return price      line 1: ["Cart"]
     """
     whole = next((span for span in found if (span.start, span.end) == (place.start, place.end)), None)
     if whole is not None:

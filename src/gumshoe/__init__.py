@@ -4,7 +4,8 @@ What all folders share, and the command line. The folders themselves are linked 
 
 | part | holds |
 |---|---|
-| `records` | what is stored, sent and compared; frozen, without behavior |
+| `records` | what is stored, sent and compared; frozen |
+| `agreement` | what episodes, their evaluation and training must agree on, such as the reward |
 | `protocols` | what the folders expect of each other: tools, workspaces, sandboxes, policies, scorers |
 | `errors` | every error that is raised on purpose |
 | `config`, `plugins` | YAML with overrides, checked; tools, sources, policies and metrics of others |

@@ -98,7 +98,8 @@ Run `gumshoe COMMAND --help` for details.
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (default: the process's own) and returns its exit code.
 
-    0 is success, 1 a failure of Gumshoe or the infrastructure, 2 a mistake that the user can fix, 130 Ctrl-C.
+    0 is success; 1 a failure of Gumshoe or the infrastructure, or what a command found wrong; 2 what the user can fix;
+    130 Ctrl-C; 141 a reader of the output that has left.
     """
     with screened_streams():
         return _main(list(sys.argv[1:] if argv is None else argv))

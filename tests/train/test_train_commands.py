@@ -84,6 +84,8 @@ def test_preflight_shows_the_mask_and_the_counts(config_file: str, capsys: pytes
     assert "[seek 0.5] I read total." in shown
     assert "6 rows" in shown
     assert "nothing to train" in shown
+    assert main(["preflight", config_file, "--row", "6"]) == 2
+    assert "--row: there is no row 6, the rows are 0 to 5" in capsys.readouterr().err
 
 
 def test_preflight_fails_on_rows_with_nothing_to_train(

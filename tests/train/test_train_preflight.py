@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gumshoe.errors import DatasetError
-from gumshoe.train.rows.preflight import Preflight, row_report
+from gumshoe.train.rows.prepare import Preflight, row_report
 from gumshoe.train.rows.render import Renderer
 from gumshoe.train.rows.samples import Sampling, samples
 from support.train.training_rows import conversation, row

@@ -6,7 +6,7 @@
       │  messages, the turns that do not train, sampled tokens
     render.Renderer         the chat template makes tokens of it, and marks which of them train
       │  input_ids and labels
-    preflight.prepare       writes them to a file for the trainer, and reports what is too long or trains nothing
+    prepare.prepare         writes them to a file for the trainer, and reports what is too long or trains nothing
 
 What becomes of a conversation (only `trained` tokens have labels):
 

@@ -1,4 +1,6 @@
-"""Turns a conversation into tokens and labels: which tokens are trained is decided here, and nowhere else.
+"""Turns a conversation into tokens and labels: which tokens of its turns are trained is decided here alone.
+
+Which turns are not, such as mistakes, is decided in `samples`.
 
 Where the server gave the token ids that were sampled for a turn, those are trained instead of what rendering its text
 again would give: a text has many tokenizations, and a template writes a call in its own way.

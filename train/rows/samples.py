@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from gumshoe.agreement import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 from gumshoe.errors import DatasetError
-from gumshoe.records.agreement import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 from gumshoe.train.rows.render import Rendered, Renderer, check_conversation
 
 __all__ = ["RULES", "Rule", "Sample", "Sampling", "Window", "as_conversation", "masked_turns", "samples", "windows"]

@@ -115,8 +115,9 @@ def run_demo(arguments: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     console = Console(highlight=False)
-    for number, stage in enumerate(stages(out, arguments.sandbox, arguments.model), start=1):
-        run_stage(number, stage, console, out / "log.txt", short=arguments.short)
+    planned = stages(out, arguments.sandbox, arguments.model)
+    for number, stage in enumerate(planned, start=1):
+        run_stage(f"{number}/{len(planned)}", stage, console, out / "log.txt", short=arguments.short)
     show_outcome(out, console, short=arguments.short)
     print(f"\nThe whole loop took {_clock(time.monotonic() - began)}. All of it is in {out}; look at the episodes in")
     print(out.resolve() / "eval" / "view" / "index.html")
@@ -181,16 +182,23 @@ def _check_model(model: str) -> None:
         raise ConfigError(f"--model {model}: there is no such file or folder, and no such model in the cache")
 
 
-def run_stage(number: int, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
-    """Runs a stage without access to the internet.
+def run_stage(number: str, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
+    """Runs a stage; nothing in it asks the Hugging Face hub.
 
     On a terminal, one line tells how it gets on, and the rest goes to the log alone.
+
+    Args:
+        number: which of the stages it is, such as `2/5`.
+        stage: its command.
+        console: where it is shown.
+        log: the file that all that it prints is appended to.
+        short: whether it is run in its short form.
 
     Raises:
         StageFailed: the stage ended with an exit code other than 0.
     """
     words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
-    console.print(f"\n[{number}/5] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)
+    console.print(f"\n[{number}] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     began, printed = time.monotonic(), [""]
 

@@ -1,7 +1,7 @@
-"""The frozen records: what is stored, sent and compared. Data only, no behavior beyond derived values.
+"""The frozen records: what is stored, sent and compared. Data, and what follows from it; nothing is read or run here.
 
-Everything that is written to disk carries `schema_version`. Facts are stored, values that follow from them are
-properties. Sequences are tuples so that a record cannot be changed once it is made.
+Trajectories and packs carry a `schema_version`. Facts are stored, values that follow from them are properties.
+Sequences are tuples so that a record cannot be changed once it is made.
 """
 
 from gumshoe.records.base import SCHEMA_VERSION, Record

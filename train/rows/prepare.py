@@ -1,4 +1,4 @@
-"""Shows what the trainer would do with each row before it does it.
+"""Makes what the trainer gets of all rows of a dataset, and reports on each row before it trains.
 
 A trainer silently drops rows that it has truncated to nothing, and trains the rest of a truncated row as if nothing
 were missing. Here every row is rendered, and a row that is too long or has nothing to train is named.
