@@ -131,10 +131,10 @@ def episode_scores(
 ) -> dict[str, float | None]:
     """The scores of an episode, 0 to 1 each, from what a trajectory holds.
 
-    `line_f1` and `grounding` are those of the evaluation's scorers, 0 where nothing was reported; `line_f1` is
-    None if the gold patch touches no line of an existing file. `cost` is the share of the allowed turns that was not
-    needed, 0 without a report. `format` is the evaluation's `valid_calls`, the share of turns whose calls were valid,
-    halved without a report.
+    `line_f1` is the evaluation's: 0 without a report, None if the gold patch touches no line of an existing file.
+    `grounding` is the evaluation's, too, but 0 where that is None, as without a report or a finding that was checked.
+    `cost` is the share of the allowed turns that was not needed, 0 without a report. `format` is the evaluation's
+    `valid_calls`, the share of turns whose calls were valid, halved without a report.
     """
     valid = valid_share(steps) or 0.0
     found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))

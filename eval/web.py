@@ -53,13 +53,14 @@ class Guard:
     - The host name that is asked for must be one of this server's: a page elsewhere whose name is made to resolve to
       this address (DNS rebinding) asks for its own name.
     - A page of another site or another port gets no answer, even if the browser would send a cookie.
-    - With a token, every request must carry it, as a bearer token. Nothing else is asked of a program that does, as no
-      browser sends it by itself.
+    - With a token, every request must carry it, as a bearer token or a page's cookie. A program that sends the bearer
+      token may come from another site, as no browser sends it by itself; the host name must be right all the same.
 
     Args:
         app: what is guarded.
-        loopback: only this machine may ask; else any numeric address may, and the names in `names`.
-        names: other names of this server; None: any name, if there is a token.
+        loopback: only names of this machine may be asked for: `localhost`, loopback addresses, and `names`; else any
+            numeric address may be, too.
+        names: other names of this server; None: any name may be asked for, if there is a token.
         token: the token; None: no token is needed.
         page: browsers show the answers, so these come with headers that keep other sites out, and the token may be
             given once as `?token=`, which is turned into a cookie.

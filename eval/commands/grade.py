@@ -23,8 +23,9 @@ examples:
   gumshoe grade preds.jsonl --ours --tasks tasks/synth         any task source, with Gumshoe's own grader
 
 PREDS contains one JSON object per line: instance_id, model_name_or_path, model_patch. The harness needs Docker and the
-extra `swebench`, and pulls missing images in its own way; --ours pulls them as -p says. Exit code 1: an
-instance could not be graded.
+extra `swebench`, and pulls missing images in its own way; --ours pulls them unless -p pull=never. Exit code 1: an
+instance could not be graded. Outcome `withheld` (only --ours): the tests pass, but the patch could find out how it is
+tested, so nothing is said about it.
 """
 ORDER = ("resolved", "unresolved", "withheld", "empty", "error")
 

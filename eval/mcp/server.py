@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar, cast
 
@@ -31,15 +31,21 @@ from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
 from gumshoe.tools.calls.schema import read_signature
 
-__all__ = ["INVESTIGATE", "PATH", "http_app", "make_server", "run_stdio"]
+__all__ = ["INVESTIGATE", "PATH", "http_app", "instructions", "make_server", "run_stdio"]
 
 INVESTIGATE = "investigate"
 INSTRUCTIONS = """\
 Tools on a copy of the repository in a sandbox: nothing that they run can change your files or reach the network. \
-Edits to your files are copied into the sandbox before the next call. Start with `eval` or `suspects`, see what a \
-function does with `trace`, stop where it fails with `pdb`, let `vary` try small changes in a suspect, and try a fix \
-with `whatif` before you write it. \
-`investigate` looks for the cause by itself."""
+Edits to your files are copied into the sandbox before the next call."""
+ADVICE = {
+    "eval": "run code or the tests",
+    "suspects": "rank the places that failing tests run through",
+    "trace": "see what a function does",
+    "pdb": "stop where it fails",
+    "vary": "try small changes in a suspect",
+    "whatif": "try a fix before you write it",
+}
+"""What a tool is for, in the order in which a client may want to use them."""
 T = TypeVar("T")
 PATH = "/mcp"
 LONGEST_LINE = 16 << 20
@@ -55,6 +61,13 @@ def investigate(problem: str = "") -> str:
         problem: what is wrong, in plain words; default: the tests fail
     """
     raise NotImplementedError
+
+
+def instructions(tools: Sequence[str]) -> str:
+    """What a client's model is told about the server, and about those of its tools that we have advice on."""
+    advice = [f"`{name}`: {what}" for name, what in ADVICE.items() if name in tools]
+    offered = f" {'; '.join(advice)}." if advice else ""
+    return f"{INSTRUCTIONS}{offered} `{INVESTIGATE}` looks for the cause by itself."
 
 
 def make_server(repository: Repository, config: McpConfig) -> Server[ToolSession]:
@@ -73,7 +86,7 @@ def make_server(repository: Repository, config: McpConfig) -> Server[ToolSession
             with anyio.CancelScope(shield=True):
                 await to_thread.run_sync(session.close)
 
-    server: Server[ToolSession] = Server("gumshoe", __version__, INSTRUCTIONS, lifespan=lifespan)
+    server: Server[ToolSession] = Server("gumshoe", __version__, instructions(config.tools), lifespan=lifespan)
 
     @server.list_tools()
     async def list_tools() -> list[types.Tool]:

@@ -31,7 +31,8 @@ from gumshoe.tools.toolbox import decisions_of
 __all__ = ["McpConfig", "Repository", "ToolSession"]
 
 STEPS = 1_000_000
-PLACES = ("path", "function")
+"""So many that no session gets there: a client may call as often as it likes, but the environment wants a limit."""
+PLACE_ARGUMENTS = ("path", "function")
 """The arguments of tools that begin with a path."""
 T = TypeVar("T")
 
@@ -96,7 +97,10 @@ class Repository:
     def mapped(self, value: Any, root: str) -> Any:
         """JSON in which absolute paths of the folder, which many clients send, lead to its copy at `root`.
 
-        Arguments that are a place become relative paths.
+        Arguments that are a place become relative paths. Of the folder /home/me/shop, with its copy at /work,
+
+            {"path": "/home/me/shop/cart.py"}             gives {"path": "cart.py"}
+            {"code": "open('/home/me/shop/a.txt')"}       gives {"code": "open('/work/a.txt')"}
         """
         if isinstance(value, str):
             return self._own_path.sub(lambda found: root and f"{root}{found[1]}", value)
@@ -104,7 +108,7 @@ class Repository:
             return [self.mapped(item, root) for item in cast("list[Any]", value)]
         if isinstance(value, dict):
             items = cast("dict[str, Any]", value).items()
-            return {key: self.mapped(item, "" if key in PLACES else root) for key, item in items}
+            return {key: self.mapped(item, "" if key in PLACE_ARGUMENTS else root) for key, item in items}
         return value
 
 
@@ -134,7 +138,8 @@ class ToolSession:
             SandboxError: the sandbox broke; the next call gets a new one.
             TaskError: the folder is gone, or its setup fails.
             ConfigError: the only sandbox available does not isolate.
-            Interrupted: `control` was aborted, or the session was closed.
+            SandboxClosed: the session is closed.
+            Interrupted: `control` was aborted, or the session was closed meanwhile.
         """
         with self._calling:
             return self._under(control, lambda: self._call(name, arguments, control))

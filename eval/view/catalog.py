@@ -37,6 +37,10 @@ __all__ = ["Catalog", "CatalogEntry", "SourceState"]
 log = logging.getLogger(__name__)
 
 PAUSE_S = 1.0
+Stamp = tuple[int, int, int]
+"""As `sources.stamp` makes it."""
+Identity = tuple[int, bytes] | tuple[Stamp, ...] | tuple[tuple[str, str, Path, Stamp], ...]
+"""Of a run, an evaluation and a dataset, in this order."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +70,9 @@ class SourceState:
         live: whether a process works in it.
         planned: how many episodes it is to have, if that is known.
         problem: why it cannot be read; None if it can.
-        identity: a value that stays the same while the source only grows.
-        journals: a value that changes with the episodes in progress.
+        identity: what stays the same while the source only grows: of a run the inode and the first line of its file; of
+            others, their files with the stamp of each. None before anything was read.
+        journals: whether a process works in it, and the stamps of the journals of the episodes in progress.
     """
 
     reached: int = 0
@@ -76,8 +81,8 @@ class SourceState:
     live: bool = False
     planned: int | None = None
     problem: str | None = None
-    identity: object = None
-    journals: object = None
+    identity: Identity | None = None
+    journals: tuple[bool, tuple[Stamp, ...]] | None = None
 
 
 class EpisodeIndex:
@@ -126,7 +131,10 @@ class Catalog:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = list(paths)
         self._guard = threading.Lock()
-        """Held to read or change the indexes: the thread adds episodes while requests read."""
+        """Held to read or change the indexes and which states there are: the thread adds to them while requests read.
+        The fields of a state, `sources`, `version`, `era` and `ready` are read without it: only the thread changes
+        them, each in one step, and a page asks again.
+        """
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._finished = EpisodeIndex()
@@ -156,7 +164,8 @@ class Catalog:
 
     def state(self, source: Source) -> SourceState:
         """How much of a source has been read."""
-        return self._states.setdefault(source.slug, SourceState())
+        with self._guard:
+            return self._states.setdefault(source.slug, SourceState())
 
     def entries(self, first: int = 0, limit: int | None = None) -> list[CatalogEntry]:
         """The finished episodes in the order in which they were read."""
@@ -288,7 +297,7 @@ class Catalog:
     def _read_evaluation(self, source: Source, state: SourceState) -> None:
         """Only notes that an evaluation's figures have changed; its episodes are in its runs."""
         files = [source.path / name for name in ("summary.json", "results.jsonl")]
-        identity = [stamp(file) for file in files if inside(file, source.root)]
+        identity = tuple(stamp(file) for file in files if inside(file, source.root))
         if identity != state.identity:
             state.identity = identity
             self.version += 1
@@ -326,7 +335,7 @@ class Catalog:
         """Takes in the episodes in progress, if any has changed, and whether a process works in the folder."""
         journals = [path for path in (source.path / "journal").glob("*.jsonl") if ".diverged-" not in path.name]
         state.live = inside(source.path / ".lock", source.root) and is_locked(source.path)
-        seen = [state.live, [stamp(path) for path in sorted(journals)]]
+        seen = (state.live, tuple(stamp(path) for path in sorted(journals)))
         if seen == state.journals:
             return
         state.journals, state.planned = seen, _planned(source)
@@ -345,7 +354,7 @@ class Catalog:
 
     def _read_shards(self, source: Source, state: SourceState) -> bool:
         shards = [shard for shard in parquet_files(source) if inside(shard[2], source.root)]
-        identity = [(view, split, file, stamp(file)) for view, split, file in shards]
+        identity = tuple((view, split, file, stamp(file)) for view, split, file in shards)
         if identity == state.identity:
             return True
         if state.identity is not None:

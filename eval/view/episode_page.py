@@ -34,6 +34,10 @@ def episode_page(episode: Trajectory, gold: str | None, *, kind: str, live: bool
         gold: the gold patch of its task, if it is known.
         kind: what it is from, `run` or `dataset`: a dataset holds no times.
         live: it is still in progress; its journal holds no prompts.
+
+    Returns:
+        What `types.ts` of the viewer declares. `exact` says whether `messages` are the prompts as the model got them;
+        of an episode in progress, none are known.
     """
     timed = kind == "run" and not live
     data = episode.model_dump(

@@ -38,7 +38,7 @@ class EvaluationPages:
         """The figures.
 
         Returns:
-            `slug` and `name` of the evaluation, `summary` (None until every arm is done), `timing` (seconds for a
+            `slug` and `name` of the evaluation, `summary` (None until a run has ended), `timing` (seconds for a
             resolved task), `metrics` (what each means), `tasks` (ids, in the order of the results), and `results`: arm,
             task, split, sample, stop, scores, tags, and the addresses of the episode (`key`) and of the solver's
             (`solver_key`).

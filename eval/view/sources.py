@@ -49,7 +49,7 @@ DEPTH = 3
 DEEPEST = 5
 """How many levels below a given folder sources are looked for."""
 MOST_FOLDERS = 5_000
-"""The most folders that are looked into overall, in case a whole disk is given by mistake."""
+"""The most folders that are looked into below a given folder, in case a whole disk is given by mistake."""
 _SHARD = re.compile(r"^(?P<split>.+)-[0-9a-f]+-\d+$|^(?P<plain>[^-]+)(?:-.*)?$")
 log = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ from mcp.types import (
 )
 
 from gumshoe.env.tasks import load_tasks
-from gumshoe.eval.mcp.server import make_server
+from gumshoe.eval.mcp.server import instructions, make_server
 from gumshoe.eval.mcp.tool_session import McpConfig, Repository
 from gumshoe.records import ContextPack
 from support.provider_server import chat, provider
@@ -105,6 +105,12 @@ def all_gone(pids: set[int]) -> bool:
             return False
         time.sleep(0.05)
     return True
+
+
+def test_the_instructions_name_no_tool_that_a_client_lacks() -> None:
+    _, _, advice = instructions(("view", "whatif", "pdb")).partition("before the next call. ")
+    shown = "`pdb`: stop where it fails; `whatif`: try a fix before you write it."
+    assert advice == f"{shown} `investigate` looks for the cause by itself."
 
 
 def test_an_agent_debugs_a_bug_to_its_failing_frame_and_nothing_is_left(ledger: Path) -> None:
