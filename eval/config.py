@@ -44,7 +44,10 @@ class ServeConfig(Config):
         description="type of the weights; auto: as stored, on a CPU float32 unless it computes in the stored bfloat16",
     )
     max_length: int = Field(
-        default=8192, ge=1, description="tokens of prompt and answer together (vLLM, and with prefix_cache)"
+        default=8192,
+        ge=1,
+        description="tokens of prompt and answer together (vLLM); with prefix_cache on a CPU, the cache holds twice as "
+        "many, for all requests together",
     )
     tool_parser: str = Field(default="hermes", description="vLLM's tool call parser")
     tensor_parallel: int = Field(default=1, ge=1, description="GPUs that share one copy of the model (vLLM)")
@@ -322,6 +325,11 @@ class EvalConfig(Config):
             elif self.solver is None:
                 raise ValueError(f"arm {arm.name!r} has packs for a solver, but there is none: add the section solver")
         return self
+
+    @property
+    def main_arm(self) -> str:
+        """The arm whose patches are written as preds.jsonl, for leaderboards: the last that the config lists."""
+        return self.arms[-1].name
 
     @property
     def baseline_name(self) -> str:

@@ -1,6 +1,6 @@
 """`gumshoe eval`: every arm on the same tasks, packs to solvers, scores, comparisons, files.
 
-Everything is loaded and checked before anything is run. What is on disk then grows in this order:
+Everything is loaded and checked before any episode is run. What is on disk then grows in this order:
 
     gold.jsonl                                  with `flaky_runs`: whether the gold patch fixes each task every time
     config.yaml                                 that of this start
@@ -10,6 +10,7 @@ Everything is loaded and checked before anything is run. What is on disk then gr
     sources.jsonl                               files of tasks in images that episodes name, to score functions
     preds/ARM.jsonl, preds.jsonl                patches
     results.jsonl, summary.json, timing.json    once before the official harness runs, and again with its verdicts
+    finished.json                               what was run, if nothing stopped it: the same again has nothing to run
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import random
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from gumshoe.cache import digest
 from gumshoe.collect.run.control import Control
 from gumshoe.collect.run.runner import open_factories, wanted_tasks
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
@@ -38,7 +40,7 @@ from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Prediction, Result, 
 from gumshoe.eval.results import load_scorers, make_results, summarize, timing
 from gumshoe.eval.swebench import check_rows, check_tools, grade_officially, with_official
 from gumshoe.protocols import Scorer
-from gumshoe.storage import read_jsonl, write_atomic, write_jsonl
+from gumshoe.storage import read_json, read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
 __all__ = ["Evaluation", "check_disk", "choose_tasks", "evaluate", "read_losses"]
@@ -47,6 +49,9 @@ Say = Callable[[str], None]
 BASE_KB = 100 << 10
 EPISODE_KB = 512
 """Disk space for the trajectory, grades and page of an episode; most take less."""
+FINISHED = "finished.json"
+SCORED_ANEW = {"harness", "metrics", "resamples", "title", "training_log"}
+"""Keys of a config that make a difference to the scores, but not to what is run for them."""
 LOSSES = (("loss", "training"), ("eval_loss", "held out"))
 """Columns of a training log, and what their curves are called."""
 
@@ -69,8 +74,8 @@ def evaluate(
     hooks: Callable[[str], Hooks] = lambda title: Hooks(),
     say: Say = lambda line: None,
 ) -> Evaluation:
-    """Runs what is missing, scores everything and writes results.jsonl, summary.json, timing.json, config.yaml and,
-    where code was changed, preds.jsonl. All but the official harness's verdicts are written before it is run.
+    """Runs what is missing, scores everything and writes the files that the top of this module lists. All but the
+    official harness's verdicts are written before it is run.
 
     Args:
         config: the evaluation; its folder is resumed if it exists.
@@ -94,14 +99,17 @@ def evaluate(
         run = EvalRun(config, tasks, control, make_factory, ready.scorers)
         for solver in ready.solvers:
             stack.callback(solver.close)
-        _collect_packs(arms, run, hooks)
+        run = _collect_packs(arms, run, hooks)
         solutions = _solve(arms, run, hooks)
         results = make_results(arms, solutions, run)
     if control.aborting and any(task.workspace.path is None for task, _ in tasks):
         say("stopped at once: of tasks in images, functions are unscored where their files were not read yet")
-    predictions = _write_predictions(results, config.arms[-1].name, out)
+    predictions = _write_predictions(results, config.main_arm, out)
     summary = summarize(run, flaky, arms, results, ready.losses)
     files = _write(config, summary, results, out)
+    stopped = _stopped(run)
+    if stopped is None:
+        write_atomic(out / FINISHED, json.dumps(_what_is_run(config, ready.tasks)) + "\n")
     failure = None
     if config.harness is not None and not control.finishing:
         official = grade_officially(config, ready.rows, predictions, say)
@@ -113,7 +121,7 @@ def evaluate(
         summary=summary,
         results=tuple(result for of_arm in results.values() for result in of_arm),
         tasks=tasks,
-        stopped=_stopped(run),
+        stopped=stopped,
         failure=failure,
         files=files,
     )
@@ -142,15 +150,17 @@ def _drop_flaky(
     return sound, flaky
 
 
-def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> None:
-    """Fills `run.packs` arm by arm; an arm may read there what an earlier one has collected.
+def _collect_packs(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> EvalRun:
+    """The run with the packs of its arms; each arm is given the packs of those before it.
 
     When one arm is stopped, the remaining arms do not start.
     """
     for arm in arms:
-        run.packs[arm.name] = arm.packs.collect(run, hooks(arm.title))
-        if run.packs[arm.name].stopped is not None:
+        collected = arm.packs.collect(run, hooks(arm.title))
+        run = replace(run, packs={**run.packs, arm.name: collected})
+        if collected.stopped is not None:
             break
+    return run
 
 
 def _solve(arms: Sequence[Arm], run: EvalRun, hooks: Callable[[str], Hooks]) -> dict[AttemptKey, Solution]:
@@ -189,7 +199,7 @@ def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[R
 
 
 def _write_predictions(by_arm: Mapping[str, Sequence[Result]], main: str, out: Path) -> dict[str, list[Prediction]]:
-    """Writes preds/ARM.jsonl for each arm that has changed code, and preds.jsonl for the arm `main`.
+    """Writes preds/ARM.jsonl for each arm that was to fix the bugs, and preds.jsonl for the arm `main`, if it was.
 
     The first sample of each task is predicted, even if it changed nothing.
     """
@@ -225,7 +235,8 @@ class _Prepared:
 def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     """Makes the arms, loads the tasks, and has every part check itself.
 
-    Servers and sandboxes are checked only if episodes are left: what is finished can be scored without them.
+    Servers and sandboxes are checked only if something is left to run. Scoring what is finished takes no server, and
+    sandboxes only for patches that could not be graded before, and for files of images that were not read before.
 
     Raises:
         GumshoeError: something is missing or wrong. The message has a line for each fault.
@@ -248,7 +259,7 @@ def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
         with checks.collect():
             rows = check_rows(config, {task.id for task, _ in tasks})
     # Even if no task can be loaded, the servers are checked.
-    attempts = max(1, len(tasks)) * config.tasks.samples
+    attempts = 0 if _is_finished(config, tasks) else max(1, len(tasks)) * config.tasks.samples
     left = sum(arm.packs.check(tasks, attempts, checks) for arm in arms)
     solvers = [arm.solver for arm in arms if arm.solver is not None]
     unique = tuple({id(solver): solver for solver in solvers}.values())
@@ -260,6 +271,20 @@ def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
         check_disk(Path(config.out), left)
     checks.report()
     return _Prepared(arms, unique, tasks, scorers, rows, losses)
+
+
+def _is_finished(config: EvalConfig, tasks: Sequence[Pair]) -> bool:
+    """Whether this was run before, to the end.
+
+    What is on disk does not tell: arms may have fewer packs than there are tasks, and what a solver makes of equal
+    packs is kept once.
+    """
+    file = Path(config.out) / FINISHED
+    return file.exists() and read_json(file) == _what_is_run(config, tasks)
+
+
+def _what_is_run(config: EvalConfig, tasks: Sequence[Pair]) -> str:
+    return digest(config.model_dump(mode="json", exclude=SCORED_ANEW), [task.hash for task, _ in tasks])
 
 
 def check_disk(out: Path, episodes: int) -> None:

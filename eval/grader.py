@@ -1,5 +1,8 @@
 """Whether a patch fixes the bug, by Gumshoe's own verifier: each patch is graded once. And the tasks that their gold
 patch does not always fix.
+
+The grader of evaluations: it keeps its grades and says how the tests ended. `env.verifier.grade_all`, behind
+`gumshoe grade --ours`, keeps nothing and says why a patch fails. Both ask `env.verifier.verify`.
 """
 
 from __future__ import annotations

@@ -90,7 +90,10 @@ def grade(task: Task, oracle: Oracle | None, patch: str, config: SandboxConfig) 
 
 
 def grade_all(work: Sequence[tuple[Task, Oracle, str]], config: SandboxConfig, workers: int = 1) -> Iterator[Grade]:
-    """Grades several patches at a time and yields the grades in order."""
+    """Grades several patches at a time and yields the grades in order. Nothing is kept.
+
+    Evaluations grade with `gumshoe.eval.grader.Grader`, which asks the same verifier and keeps its grades.
+    """
     with ThreadPoolExecutor(workers) as threads:
         yield from threads.map(lambda each: grade(each[0], each[1], each[2], config), work)
 

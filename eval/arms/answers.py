@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from gumshoe import __version__
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
-from gumshoe.eval.config import AnswersConfig
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair, open_repositories
+from gumshoe.eval.config import AnswersConfig, EvalConfig
 from gumshoe.eval.score.buggy_code import BuggyCode, check_buggy_code
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
 from gumshoe.storage import describe, parse_json, read_jsonl
@@ -57,36 +57,44 @@ class AnswerPacks:
     """Another explorer's answers, read from a file: an episode without turns for each task.
 
     Args:
-        config: the file and its format.
+        answers: the file and its format.
+        config: the evaluation, which says where the files of the tasks are read.
     """
 
-    def __init__(self, config: AnswersConfig) -> None:
-        self._path = Path(config.path).expanduser()
-        self._convert = CONVERTERS.get(config.format)
-        self.policy = PolicyInfo(kind=config.format, agent="seeker")
+    def __init__(self, answers: AnswersConfig, config: EvalConfig) -> None:
+        self._path = Path(answers.path).expanduser()
+        self._convert = CONVERTERS.get(answers.format)
+        self._config = config
+        self.policy = PolicyInfo(kind=answers.format, agent="seeker")
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """Nothing is left to run. It is a fault if a line is not an answer, or if none answers one of the tasks."""
+        """Nothing is left to run. It is a fault if a line is not an answer in the format, if none answers one of the
+        tasks, or if a task has neither its image here nor a repository with its base commit.
+        """
         with checks.collect():
             if not any(task.id in self._rows for task, _ in tasks) and tasks:
                 named = f"; it has {next(iter(self._rows))}, for example" if self._rows else ""
                 raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
+            for task, _ in tasks:
+                self._rough_episode(task)
+        with checks.collect():
+            check_buggy_code((task for task, _ in tasks), self._config.sandbox, open_repositories(self._config))
         return 0
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
 
         Raises:
-            DatasetError: an answer is not in its format.
-            TaskError: a task has neither its image here nor a repository with its base commit.
-            SandboxError: the files of a task in an image, needed to look up function names, cannot be read.
+            SandboxError, TaskError: the files of a task in an image, needed to look up names, cannot be read.
         """
-        check_buggy_code((task for task, _ in run.tasks), run.config.sandbox, run.repositories)
-        # Which files a task in an image has to be read for is known only from its answer, without names at first.
-        rough = [self._episode(task, BuggyCode([])) for task, _ in run.tasks]
-        code = run.buggy_code(rough, "answers.jsonl")
+        # Only its answer says which files of a task in an image are needed.
+        code = run.buggy_code([self._rough_episode(task) for task, _ in run.tasks], "answers.jsonl")
         episodes = {(task.id, 0): self._episode(task, code) for task, _ in run.tasks}
         return CollectedPacks({key: one.context_pack or ContextPack() for key, one in episodes.items()}, episodes)
+
+    def _rough_episode(self, task: Task) -> Trajectory:
+        """The answer before names are looked up, which stand for the first line of their file until then."""
+        return self._episode(task, BuggyCode([]))
 
     def _episode(self, task: Task, code: BuggyCode) -> Trajectory:
         pack = self._pack(task, code)

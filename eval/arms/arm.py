@@ -1,6 +1,8 @@
 """What is compared: an arm is a source of packs and, where bugs are to be fixed, a solver.
 
-Both check themselves before anything runs, this machine and servers included; all faults are reported at once.
+First the contracts: `EvalRun`, what all arms share; `PackSource` and `Solver`, and what they hand over; `Arm`, one of
+each. Below them `Checks`: both check themselves before anything runs, this machine and servers included, and all faults
+are reported at once.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ __all__ = [
     "Solver",
     "TaskSample",
     "check_endpoint",
+    "open_repositories",
 ]
 
 TIMEOUT_S = 5.0
@@ -54,22 +57,22 @@ AttemptKey = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Hooks:
-    """Callbacks while episodes run.
+    """Callbacks while episodes run, or whatever else a solver does in an attempt.
 
     `serving` receives the server once it answers; `begun` the number of episodes and how many were finished before;
-    `done` each trajectory that this process has finished; `tick` is called about four times a second.
+    `done` is called for each one that this process has finished; `tick` about four times a second.
     """
 
     serving: Callable[[ModelServer], None] = lambda _: None
     begun: Callable[[int, int], None] = lambda planned, before: None
-    done: Callable[[Trajectory], None] = lambda _: None
+    done: Callable[[], None] = lambda: None
     tick: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)
 class EvalRun:
     """What all arms of a run share: the tasks, what stops the run, where the sandboxes are, the metrics of the config's
-    own, and the packs of the arms that are done, by the arm's name.
+    own, and the packs of the arms that are done, by the arm's name: while packs are collected, those of earlier arms.
     """
 
     config: EvalConfig
@@ -77,17 +80,12 @@ class EvalRun:
     control: Control
     make_factory: MakeFactory = InProcess
     scorers: tuple[Scorer, ...] = ()
-    packs: dict[str, CollectedPacks] = field(default_factory=dict)
+    packs: Mapping[str, CollectedPacks] = field(default_factory=dict)
 
     @property
     def out(self) -> Path:
         """The run folder."""
         return Path(self.config.out)
-
-    @property
-    def repositories(self) -> Repositories | None:
-        """Where the files of tasks that live in images can be read without the image."""
-        return None if self.config.repositories is None else Repositories(Path(self.config.repositories))
 
     @cached_property
     def pairs(self) -> Mapping[str, Pair]:
@@ -98,25 +96,28 @@ class EvalRun:
         """The files of the tasks before the repair. For tasks in images, those that the gold patches and the packs of
         `episodes` name, which are kept in `file` of the run folder. Raises SandboxError or TaskError.
         """
-        config = self.config
+        config, path = self.config, self.out / file
         fetched = fetch_buggy_code(
-            self.tasks, episodes, config.sandbox, self.out / file, self.control, config.workers, self.repositories
+            self.tasks, episodes, config.sandbox, path, self.control, config.workers, open_repositories(config)
         )
         return BuggyCode((task for task, _ in self.tasks), fetched)
+
+
+def open_repositories(config: EvalConfig) -> Repositories | None:
+    """Where the files of tasks that live in images can be read without the image."""
+    return None if config.repositories is None else Repositories(Path(config.repositories))
 
 
 @dataclass(frozen=True)
 class CollectedPacks:
     """What a source handed over, by task id and sample; tasks that were not reached are missing.
 
-    A pack of None means that the solver is given none. `episodes` are those that the packs come from, and `tools` the
-    names of the tools that they were run with; `failed` counts episodes that were given up; `stopped` says why it ended
-    early.
+    A pack of None means that the solver is given none. `episodes` are those that the packs come from; `failed` counts
+    episodes that were given up; `stopped` says why it ended early.
     """
 
     packs: Mapping[TaskSample, ContextPack | None]
     episodes: Mapping[TaskSample, Trajectory] = field(default_factory=dict)
-    tools: tuple[str, ...] = ()
     failed: int = 0
     stopped: str | None = None
 
@@ -134,7 +135,7 @@ class PackSource(Protocol):
 
         Args:
             tasks: what it is to work on; empty if the tasks could not be loaded.
-            attempts: how many tasks and samples that makes.
+            attempts: how many tasks and samples that makes; 0 if all of them were run before.
             checks: collects the faults.
         """
         ...

@@ -99,7 +99,7 @@ def _packs(config: EvalConfig, arm: ArmConfig) -> PackSource:
     if arm.without_probes is not None:
         return PacksWithoutProbes(arm.without_probes)
     if arm.answers is not None:
-        return AnswerPacks(arm.answers)
+        return AnswerPacks(arm.answers, config)
     if arm.earlier is not None:
         return EarlierEpisodes(Path(arm.earlier).expanduser())
     asked = arm.policy or arm.model

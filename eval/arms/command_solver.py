@@ -101,9 +101,14 @@ class CommandSolver:
         cache = JsonlCache(self._folder / ATTEMPTS)
         todo = {self._key(one): one for one in attempts if cache.get(self._key(one)) is None}
         hooks.begun(len(attempts), len(attempts) - len(todo))
+
+        def attempt(item: tuple[str, Attempt]) -> None:
+            cache.keep(item[0], asdict(self._attempt(item[1], run)))
+            hooks.done()
+
         run_parallel(
             todo.items(),
-            lambda item: cache.keep(item[0], asdict(self._attempt(item[1], run, hooks))),
+            attempt,
             workers=run.config.workers,
             control=run.control,
             on_tick=hooks.tick,
@@ -131,7 +136,7 @@ class CommandSolver:
     def close(self) -> None:
         """Nothing stays open."""
 
-    def _attempt(self, attempt: Attempt, run: EvalRun, hooks: Hooks) -> Ended:
+    def _attempt(self, attempt: Attempt, run: EvalRun) -> Ended:
         """Runs the program once."""
         config = self._config
         endpoint = RelayTarget(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
@@ -151,7 +156,6 @@ class CommandSolver:
         if trajectory is not None:
             with open_append(self._folder / "trajectories.jsonl") as file:
                 append_line(file, trajectory.model_dump_json())
-            hooks.done(trajectory)
         return Ended(
             task_id=attempt.task.id,
             patch=patch,

@@ -209,7 +209,7 @@ class Episodes:
                     playable,
                     opened,
                     run.control,
-                    on_done=lambda trajectory, is_whole: hooks.done(trajectory),
+                    on_done=lambda trajectory, is_whole: hooks.done(),
                     wrap=wrap,
                     make_factory=run.make_factory,
                 )

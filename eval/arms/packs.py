@@ -14,7 +14,6 @@ from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.episode.spec import make_agent
 from gumshoe.collect.run.control import run_parallel
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -61,12 +60,9 @@ class SeekerPacks:
         """
         with closing(self._episodes.policies):
             result, found = self._episodes.play(run, hooks)
-        # In the regime `issue`, some episodes have tools that those of the regime `debug` do not have.
-        regime = "issue" if any(task.regime == "issue" for task, _ in run.tasks) else "debug"
         return CollectedPacks(
             packs={key: one.context_pack or ContextPack() for key, one in found.items()},
             episodes=found,
-            tools=make_agent(self._episodes.agent).tools_in(regime),
             failed=result.gave_up,
             stopped=result.stopped,
         )
@@ -112,8 +108,10 @@ class StaticPacks(WithoutEpisodes):
             finally:
                 sandbox.close()
             cache.keep(digest(task.hash), {"task_id": task.id, "pack": pack.model_dump(mode="json")})
+            hooks.done()
 
         todo = [task for task, _ in run.tasks if cache.get(digest(task.hash)) is None]
+        hooks.begun(len(run.tasks), len(run.tasks) - len(todo))
         run_parallel(todo, read, workers=run.config.workers, control=run.control, on_tick=hooks.tick)
         known = {task.id: cache.get(digest(task.hash)) for task, _ in run.tasks}
         found = {name: ContextPack.model_validate(facts["pack"]) for name, facts in known.items() if facts is not None}
@@ -161,8 +159,7 @@ class EarlierEpisodes:
             for sample, episode in enumerate(self._by_task.get(task.id, ())[:samples])
         }
         packs = {key: episode.context_pack or ContextPack() for key, episode in found.items()}
-        tools = dict.fromkeys(tool.name for episode in self._episodes for tool in episode.tools)
-        return CollectedPacks(packs, found, tools=tuple(tools), failed=len(run.tasks) * samples - len(found))
+        return CollectedPacks(packs, found, failed=len(run.tasks) * samples - len(found))
 
     @cached_property
     def _episodes(self) -> list[Trajectory]:

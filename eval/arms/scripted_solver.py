@@ -60,7 +60,10 @@ class ScriptedSolver:
         self._seed = seed
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """It is a fault if the tests of a task are hidden, so that no change can be tried."""
+        """It is a fault if the tests of a task are hidden, so that no change can be tried.
+
+        At most as many attempts are left as are returned: those with equal packs have one line in the file.
+        """
         hidden = next((task.id for task, _ in tasks if task.regime != "debug"), None)
         with checks.collect():
             if hidden is not None:
@@ -77,9 +80,11 @@ class ScriptedSolver:
         for one in attempts:
             if cache.get(self._key(one)) is None:
                 groups.setdefault((one.task.id, one.sample), {})[self._key(one)] = one
+        planned = len({self._key(one) for one in attempts})
+        hooks.begun(planned, planned - sum(map(len, groups.values())))
         run_parallel(
             groups.values(),
-            lambda group: self._solve_task(group, cache),
+            lambda group: self._solve_task(group, cache, hooks),
             workers=run.config.workers,
             control=run.control,
             on_tick=hooks.tick,
@@ -100,7 +105,7 @@ class ScriptedSolver:
     def close(self) -> None:
         """Nothing stays open."""
 
-    def _solve_task(self, attempts: Mapping[str, Attempt], cache: JsonlCache) -> None:
+    def _solve_task(self, attempts: Mapping[str, Attempt], cache: JsonlCache, hooks: Hooks) -> None:
         """Works on attempts of one task and one sample."""
         task, sample = next((one.task, one.sample) for one in attempts.values())
         began = time.monotonic()
@@ -123,6 +128,7 @@ class ScriptedSolver:
                     "seconds": round(seconds, 3),
                 },
             )
+            hooks.done()
 
     def _key(self, attempt: Attempt) -> str:
         """What the outcome depends on, as a digest."""

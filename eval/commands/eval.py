@@ -17,6 +17,7 @@ from gumshoe.config import load_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.plugins import search_beside
 from gumshoe.standard_streams import StatusLine
+from gumshoe.text import plural
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from gumshoe.eval.arms.arm import Hooks
     from gumshoe.eval.records import Comparison, Result
     from gumshoe.eval.serve import ModelServer
-    from gumshoe.records import Trajectory
 
 __all__ = [
     "configure_compare",
@@ -129,14 +129,14 @@ class ArmProgress:
         """Takes in how many episodes are planned, and how many of them were finished before."""
         self._planned, self._done = planned, before
         self._began = self._last = time.monotonic()
-        self._say("all finished before" if planned == before else f"{planned - before} episodes")
+        self._say("all finished before" if planned == before else plural(planned - before, "episode"))
 
     def serving(self, server: ModelServer) -> None:
         """The arm's model is served."""
         took = time.monotonic() - self._began
-        self._say(f"{server.folder} served by {server.backend} after {took:.0f} s, log {server.log}")
+        self._say(f"{server.folder} served by {server.prepared.backend} after {took:.0f} s, log {server.log}")
 
-    def done(self, trajectory: Trajectory) -> None:
+    def done(self) -> None:
         """Another episode is finished."""
         self._done += 1
         if self._done == self._planned:
@@ -174,7 +174,7 @@ def configure_compare(parser: argparse.ArgumentParser) -> None:
     parser.epilog = COMPARE_EXAMPLES
     parser.add_argument("before", metavar="RUN", help="folder of an evaluation, or FOLDER:ARM")
     parser.add_argument("after", metavar="RUN", help="evaluation to compare with it, in the same form")
-    parser.add_argument("--metric", action="append", help="only this score (repeatable)")
+    parser.add_argument("--metric", action="append", help="only this score, any that the results hold (repeatable)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the bootstrap intervals (default 0)")
     parser.add_argument("--json", action="store_true", help="one JSON object per line instead of a table")
 
@@ -194,25 +194,28 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _compare(before: str, after: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
+def _compare(first: str, second: str, metrics: Sequence[str] | None, seed: int) -> list[Comparison]:
     from gumshoe.eval.score.measures import Bootstrap, compare, groups_of
     from gumshoe.eval.score.metrics import BY_NAME
 
-    pairs = _pair_arms(_read(before), _read(after))
+    pairs = _pair_arms(_read(first), _read(second))
     if not pairs:
-        raise ConfigError(f"{before} and {after} have no arm in common: name one of each, as FOLDER:ARM")
-    unknown = next((metric for metric in metrics or () if metric not in BY_NAME), None)
+        raise ConfigError(f"{first} and {second} have no arm in common: name one of each, as FOLDER:ARM")
+    # What the results hold besides: metrics of the configs' own, and what came with the episodes.
+    measured = {name for pair in pairs for results in pair for result in results for name in result.scores}
+    known = [*BY_NAME, *sorted(measured - BY_NAME.keys())]
+    unknown = next((metric for metric in metrics or () if metric not in known), None)
     if unknown is not None:
-        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(BY_NAME)}")
+        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(known)}")
     found = (
-        compare(theirs, ours, group, metric, Bootstrap(seed))
-        for ours, theirs in pairs
-        for group in groups_of(theirs)
+        compare(after, before, group, metric, Bootstrap(seed))
+        for before, after in pairs
+        for group in groups_of(after)
         for metric in metrics or BY_NAME
     )
     comparisons = [one for one in found if one is not None]
     if not comparisons:
-        raise ConfigError(f"{before} and {after} have no task in common on which this was measured")
+        raise ConfigError(f"{first} and {second} have no task in common on which this was measured")
     return comparisons
 
 

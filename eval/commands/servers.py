@@ -80,8 +80,8 @@ def run_serve(arguments: argparse.Namespace) -> int:
     server = ModelServer(arguments.model, config, log=arguments.log)
     try:
         server.start()
-        print(f"$ {server.shell_command}")
-        print(f"serving {server.folder} with {server.backend}, log {server.log}")
+        print(f"$ {server.prepared.shell_command}")
+        print(f"serving {server.folder} with {server.prepared.backend}, log {server.log}")
         print(f"  base_url  {server.base_url}\n  model     {server.model}", flush=True)
         if arguments.check:
             return _check_model(arguments, server.base_url, server.model)
@@ -192,7 +192,7 @@ OPENENV_EXAMPLES = """\
 examples:
   gumshoe openenv casebook                                   every task of a source, at http://127.0.0.1:8000
   gumshoe openenv tasks/mine -p sessions=8 -p agent.kind=debug
-  gumshoe openenv casebook --host 0.0.0.0                    for other machines; the address includes a token
+  gumshoe openenv casebook --host 0.0.0.0                    for other machines, which send the printed token
   openenv validate --url http://127.0.0.1:8000               OpenEnv's own check
 
 docs/openenv.md shows how to train through it with TRL, and how to deploy it as a container.

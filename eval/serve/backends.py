@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -197,9 +196,9 @@ def serve_command(
     dtype = _dtype_on_cpu(model, installed) if config.dtype == "auto" and device == "cpu" else config.dtype
     name = config.name or str(model)  # For transformers, that of a folder where the server runs; see ModelServer.
     if backend == "vllm":
-        command = _vllm(config, device, dtype, model, name, port)
+        command = _vllm(config, installed.python, device, dtype, model, name, port)
     else:
-        command = _transformers(config, device, dtype, name, port)
+        command = _transformers(config, installed.python, device, dtype, name, port)
     return [*command, *config.arguments], name
 
 
@@ -217,8 +216,8 @@ def _device(config: ServeConfig, installed: Installed) -> str:
     return config.device if config.device != "auto" else ("cuda" if installed.gpu else "cpu")
 
 
-def _vllm(config: ServeConfig, device: str, dtype: str, model: Path, name: str, port: int) -> list[str]:
-    argv = [config.python or sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
+def _vllm(config: ServeConfig, python: str, device: str, dtype: str, model: Path, name: str, port: int) -> list[str]:
+    argv = [python, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model)]
     argv += ["--served-model-name", name, "--host", config.host, "--port", str(port)]
     argv += ["--max-model-len", str(config.max_length)]
     argv += ["--enable-auto-tool-choice", "--tool-call-parser", config.tool_parser, "--enable-prefix-caching"]
@@ -229,13 +228,13 @@ def _vllm(config: ServeConfig, device: str, dtype: str, model: Path, name: str, 
     return [*argv, "--dtype", dtype]
 
 
-def _transformers(config: ServeConfig, device: str, dtype: str, model: str, port: int) -> list[str]:
-    argv = [config.python or sys.executable, "-m", "transformers.cli.transformers", "serve", model]
+def _transformers(config: ServeConfig, python: str, device: str, dtype: str, model: str, port: int) -> list[str]:
+    argv = [python, "-m", "transformers.cli.transformers", "serve", model]
     argv += ["--host", config.host, "--port", str(port), "--device", device, "--dtype", dtype]
     if config.prefix_cache:
         argv += ["--continuous-batching", "--cb-block-size", str(PAGE_TOKENS)]
         if device == "cpu":
-            # Room for two of the longest conversations; left alone, the server takes most of the memory.
+            # Room for two conversations of `max_length`; left alone, the server takes most of the memory.
             argv += ["--cb-num-blocks", str(2 * config.max_length // PAGE_TOKENS), "--cb-max-batch-tokens", "512"]
             # For the few queries of a decoding step, PyTorch's fused attention takes longer than the rest of the model.
             argv += ["--attn-implementation", "eager"]

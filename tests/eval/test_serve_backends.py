@@ -51,10 +51,10 @@ def test_an_interpreter_that_is_not_there_is_named() -> None:
 
 
 def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) -> None:
-    config = ServeConfig(python="/v/python", max_length=99, tensor_parallel=2, arguments=("--seed", "1"))
+    config = ServeConfig(max_length=99, tensor_parallel=2, arguments=("--seed", "1"))
     argv, name = serve_command("vllm", config, installed("0.32"), model=tmp_path, port=5)
     text = " ".join(argv)
-    assert text.startswith(f"/v/python -m vllm.entrypoints.openai.api_server --model {tmp_path}")
+    assert text.startswith(f"python -m vllm.entrypoints.openai.api_server --model {tmp_path}")
     assert name == str(tmp_path)
     for flags in (
         "--port 5",

@@ -86,8 +86,8 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
         server.close()
 
 
-def get(server: ModelServer, path: str = "/health") -> str:
-    connection = http.client.HTTPConnection(server.base_url.split("/")[2], timeout=5)
+def get(base_url: str, path: str = "/health") -> str:
+    connection = http.client.HTTPConnection(base_url.split("/")[2], timeout=5)
     try:
         connection.request("GET", path)
         return connection.getresponse().read().decode()
@@ -99,11 +99,11 @@ def get(server: ModelServer, path: str = "/health") -> str:
 
 def test_a_server_that_dies_is_started_again_on_the_same_port(small_server: Callable[..., ModelServer]) -> None:
     with small_server(restarts=1) as server:
-        first = get(server)
-        get(server, "/die")
-        assert until(lambda: get(server) not in ("", first))
+        first = get(server.base_url)
+        get(server.base_url, "/die")
+        assert until(lambda: get(server.base_url) not in ("", first))
         assert server.restarts == 1
-        get(server, "/die")
+        get(server.base_url, "/die")
         with pytest.raises(ServeError, match=r"died \(exit code 7\) after 1 restarts: out of memory, says the server"):
             server.wait()
         with pytest.raises(ServeError):
@@ -147,11 +147,11 @@ def test_a_log_that_cannot_be_written_is_refused(micro_model: Path, tmp_path: Pa
 def test_closing_stops_the_server_and_may_be_done_twice(small_server: Callable[..., ModelServer]) -> None:
     server = small_server()
     server.start()
-    pid = int(get(server))
+    pid = int(get(server.base_url))
     server.close()
     server.close()
     assert gone(pid)
-    assert get(server) == ""
+    assert get(server.base_url) == ""
 
 
 def test_killing_whoever_started_it_stops_the_server(small_server: Callable[..., ModelServer], tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_killing_whoever_started_it_stops_the_server(small_server: Callable[...,
         [sys.executable, "-c", program, str(shape.folder), str(shape.config.python)], stdout=subprocess.PIPE, text=True
     )
     assert parent.stdout is not None
-    shape.base_url = parent.stdout.readline().strip()
-    pid = int(get(shape))
+    base_url = parent.stdout.readline().strip()
+    pid = int(get(base_url))
     parent.kill()
     parent.wait()
     parent.stdout.close()
@@ -216,8 +216,8 @@ def test_the_command_serves_until_it_is_told_to_stop(
         assert command.stdout is not None
         lines = [command.stdout.readline() for _ in range(5)]
         assert "-m vllm.entrypoints.openai.api_server" in lines[0]
-        shape.base_url = lines[2].split()[-1]
-        pid = int(get(shape))
+        base_url = lines[2].split()[-1]
+        pid = int(get(base_url))
         os.kill(command.pid, signal.SIGTERM)
         assert command.wait(timeout=120) == 0
     assert gone(pid)
