@@ -12,8 +12,6 @@ from .source import SourceText
 
 _DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)")
 _EXPECTED_FAILURE = re.compile(r"xfail|expectedfailure", re.IGNORECASE)
-MADE = "::<made>"
-"""Ends the name of the definition of tests that are made at run time, after the path of their file."""
 _DEPTH = 10
 """How many base classes are followed to an inherited test."""
 
@@ -112,15 +110,12 @@ class Definition:
         file: its TestFile.
         functions: none for a script.
         classes: those around the function, outermost first.
+        makes_tests: whether the functions make tests, rather than being one.
     """
 
-    def __init__(self, name, file, functions, classes=()):
+    def __init__(self, name, file, functions, classes=(), makes_tests=False):
         self.name, self.file, self.functions, self.classes = name, file, functions, classes
-
-    @property
-    def makes_tests(self):
-        """Whether the functions make tests, rather than being one."""
-        return self.name.endswith(MADE)
+        self.makes_tests = makes_tests
 
     def expects_failure(self):
         """Whether a decorator of the test or its classes expects it to fail."""
@@ -146,7 +141,16 @@ class Definitions:
         self._titled = self._find_titles(titles) if titles else {}
 
     def of(self, test):
-        """The definitions of a test, by its id; that of its makers if it is made at run time."""
+        """The definitions of a test, by its id. The first rule that finds any decides:
+
+        | the id is                        | for example          | its definitions |
+        |----------------------------------|----------------------|---|
+        | the script                       | `check.py`           | the whole script |
+        | the path of a file               | `tests/test_a.py`    | all functions there whose names begin with `test` |
+        | the first line of a docstring    | `A user logs in`     | the functions that begin with it (Django's titles) |
+        | the place and name of a function | see `_readings`      | that function, or the one that its class inherits |
+        | the name of no function          | `test_a.py::made[0]` | the functions that may make it (`TestFile.makers`) |
+        """
         if test == self._script:
             file = self._file(test)
             return [] if file is None else [Definition(test + "::", file, ())]
@@ -165,7 +169,7 @@ class Definitions:
         for file, names in self._places(test):
             functions = [] if "." in names[-1] else file.makers(names)
             if functions:
-                return [Definition(file.path + MADE, file, functions)]
+                return [Definition(file.path + "::<made>", file, functions, makes_tests=True)]
         return []
 
     def _file(self, path):
@@ -185,7 +189,16 @@ class Definitions:
                 yield file, names
 
     def _readings(self, test):
-        """(path, names) that a test id may stand for."""
+        """(path, names) that a test id may stand for. Names begin with the outermost class; parameters do not count.
+
+        | given by | the id is                       | paths                            | names |
+        |----------|---------------------------------|----------------------------------|---|
+        | pytest   | `a/test_b.py::TestC::test_d[1]` | `a/test_b.py`, in any folder     | `TestC`, `test_d` |
+        | unittest | `a.test_b.TestC.test_d`         | the same, or `a/test_b/__init__` | `TestC`, `test_d` |
+        | Django   | `test_d (a.test_b.TestC)`       | as for unittest                  | `TestC`, `test_d` |
+        | a script | `__main__.TestC.test_d`         | the script                       | `TestC`, `test_d` |
+        | sympy    | `test_d`                        | all files                        | `test_d` |
+        """
         test = test.partition("[")[0].strip()
         if "::" in test:
             path, names = test.partition("::")[0], [part for part in test.split("::")[1:] if part != "()"]

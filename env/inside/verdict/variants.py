@@ -30,7 +30,7 @@ import json
 import random
 import sys
 
-from .definitions import MADE, Definitions
+from .definitions import Definitions
 from .falsify import Falsifier
 from .source import OTHER, WRONG, SiteChange, write_variant
 
@@ -42,7 +42,6 @@ class Rewriting:
         self._request = request
         self._chance = random.Random(request["seed"])
         self._falsifiers = {}  # {path: Falsifier}
-        self._false_in = {}  # {path: variant} of the files whose tests are all true or all false in a variant
 
     def answer(self):
         """The answer to the request."""
@@ -53,9 +52,10 @@ class Rewriting:
         names_of = {test: sorted({each.name for each in found}) for test, found in definitions_of.items()}
         whole = {each.file.path for each in known.values() if each.makes_tests}
         whole.update(test for test in request["tests"] if test.endswith(".py"))
-        self._false_in = {path: self._chance.randrange(2) for path in sorted(whole)}
+        # In these files, all tests are true in one variant, and all are false in the other.
+        false_in = {path: self._chance.randrange(2) for path in sorted(whole)}
         wanted = self._wanted(names_of) & set(known)
-        falsified = [self._falsify(known[name]) for name in sorted(wanted)]
+        falsified = [self._falsify(known[name], false_in.get(known[name].file.path)) for name in sorted(wanted)]
         contents, facts = self._write([each for each in falsified if each is not None])
         return {
             "contents": contents,
@@ -74,8 +74,10 @@ class Rewriting:
             return set(self._request["proven"])
         return {name for test in self._request["vary"] for name in names_of.get(test, ())}
 
-    def _falsify(self, definition):
-        """The `Falsified` definition, or None if nothing can make it false for sure."""
+    def _falsify(self, definition, file_false_in):
+        """The `Falsified` definition, or None if nothing can make it false for sure. `file_false_in` is the variant in
+        which all tests of its file are false; with None, chance draws one.
+        """
         path = definition.file.path
         if path not in self._falsifiers:
             self._falsifiers[path] = Falsifier(definition.file, self._chance)
@@ -86,7 +88,7 @@ class Rewriting:
         chosen = [sites[number] for number in proven]
         wrong, false_in = None, 1
         if self._request["draw"]:
-            false_in = self._false_in.get(path, self._chance.randrange(2))
+            false_in = self._chance.randrange(2) if file_false_in is None else file_false_in
             certain = [site for site in chosen if site.always_runs]
             wrong = self._chance.choice([None, self._chance.choice(certain)]) if certain else None
         changes = [SiteChange(site, WRONG if site is wrong else OTHER, false_in) for site in chosen]
@@ -119,12 +121,12 @@ class Rewriting:
             for number in (0, 1):
                 text, lines = write_variant(file.text, changes, number)
                 contents[number][file.path] = base64.b64encode(text.encode(file.encoding)).decode("ascii")
-            of_this = {each.definition.name: each.facts(lines) for each in definitions}  # Both have the same lines.
-            made = of_this.get(file.path + MADE)
-            for fact in of_this.values():
+            of_this = {each: each.facts(lines) for each in definitions}  # Both have the same lines.
+            made = next((fact for each, fact in of_this.items() if each.definition.makes_tests), None)
+            for each, fact in of_this.items():
                 if made is not None and fact is not made:  # Other tests of the file may run the same functions.
                     fact["fails_at"] += made["fails_at"]
-            facts.update(of_this)
+                facts[each.definition.name] = fact
         return contents, facts
 
 
