@@ -1,4 +1,7 @@
-"""Opening a sandbox for a task: picking the backend, starting it, putting the repository in."""
+"""Opening a sandbox for a task: picking the backend, starting it, putting the repository in.
+
+`compile_tests` makes the byte code that the repositories of later sandboxes come with (see `staging`).
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,20 @@ from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.env.sandboxes.channel import Link
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
-from gumshoe.env.sandboxes.staging import stage
+from gumshoe.env.sandboxes.staging import byte_code_place, is_byte_code_of_tests, keep_byte_code, stage
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task
 
-__all__ = ["ISOLATION", "ORDER", "choose", "open_sandbox", "require_sandbox", "unavailable_reason"]
+__all__ = [
+    "ISOLATION",
+    "ORDER",
+    "choose",
+    "compile_tests",
+    "open_sandbox",
+    "require_sandbox",
+    "unavailable_reason",
+]
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +40,8 @@ ISOLATION = {
     "local": "none: for trusted scripts on built-in tasks only",
 }
 """What keeps programs from the rest of the machine, for `gumshoe doctor`."""
+MOST_BYTE_CODE = 32 << 20
+"""Bytes of byte code that are kept of one project's tests."""
 
 
 def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bool) -> WardenSandbox:
@@ -167,3 +180,25 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
             return backend
         case _:
             raise AssertionError(f"no backend for the kind {kind}")
+
+
+def compile_tests(tasks: Iterable[Task], config: SandboxConfig) -> None:
+    """Has pytest collect the tests of each project once, without the task's bug, and keeps the byte code.
+
+    What is known already is skipped, and so is a task without such byte code. Raises as `open_sandbox`.
+    """
+    missing = {place: task for task in tasks if (place := byte_code_place(task)) is not None and not place.is_file()}
+    for place, task in missing.items():
+        keep_byte_code(place, _compiled(task, config))
+
+
+def _compiled(task: Task, config: SandboxConfig) -> dict[str, bytes]:
+    """Byte code by its path; nothing where it is too much."""
+    clean = task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": {}})})
+    argv = [*task.entrypoint, "--collect-only"]
+    with open_sandbox(clean, config, trusted=True) as sandbox:
+        sandbox.run(argv, env={"PYTHONDONTWRITEBYTECODE": ""}, timeout=task.limits.command_timeout_s)
+        found = [entry for entry in sandbox.walk() if entry.kind == "file" and is_byte_code_of_tests(entry.path)]
+        if sum(entry.size for entry in found) > MOST_BYTE_CODE:
+            return {}
+        return {entry.path: sandbox.read_file(entry.path) for entry in found}

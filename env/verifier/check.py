@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,8 +13,7 @@ from pydantic import Field
 
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import parse_patch
-from gumshoe.env.sandboxes.open import open_sandbox, require_sandbox
-from gumshoe.env.sandboxes.staging import byte_code_place, is_byte_code_of_tests, keep_byte_code
+from gumshoe.env.sandboxes.open import compile_tests, open_sandbox, require_sandbox
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.env.verifier.proof import RepairedRuns
@@ -24,12 +23,10 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.records import Oracle, Record, Task
 
-__all__ = ["CheckResult", "check_task", "check_tasks", "compile_tests"]
+__all__ = ["CheckResult", "check_task", "check_tasks"]
 
 MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 SHOWN_LINES, SHOWN_CHARS = 4, 400
-MOST_BYTE_CODE = 32 << 20
-"""Bytes of byte code that are kept of one project's tests."""
 
 
 class CheckResult(Record):
@@ -176,25 +173,3 @@ def _ending(output: str) -> str:
 def _last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no output"
-
-
-def compile_tests(tasks: Iterable[Task], config: SandboxConfig) -> None:
-    """Has pytest collect the tests of each project once, without the task's bug, and keeps the byte code.
-
-    What is known already is skipped, and so is a task without such byte code. Raises as `open_sandbox`.
-    """
-    missing = {place: task for task in tasks if (place := byte_code_place(task)) is not None and not place.is_file()}
-    for place, task in missing.items():
-        keep_byte_code(place, _compiled(task, config))
-
-
-def _compiled(task: Task, config: SandboxConfig) -> dict[str, bytes]:
-    """Byte code by its path; nothing where it is too much."""
-    clean = task.model_copy(update={"workspace": task.workspace.model_copy(update={"overlay": {}})})
-    argv = [*task.entrypoint, "--collect-only"]
-    with open_sandbox(clean, config, trusted=True) as sandbox:
-        sandbox.run(argv, env={"PYTHONDONTWRITEBYTECODE": ""}, timeout=task.limits.command_timeout_s)
-        found = [entry for entry in sandbox.walk() if entry.kind == "file" and is_byte_code_of_tests(entry.path)]
-        if sum(entry.size for entry in found) > MOST_BYTE_CODE:
-            return {}
-        return {entry.path: sandbox.read_file(entry.path) for entry in found}

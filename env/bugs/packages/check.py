@@ -27,9 +27,9 @@ from gumshoe.cache import JsonlCache, digest
 from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines
-from gumshoe.env.sandboxes.open import open_sandbox
+from gumshoe.env.sandboxes.open import compile_tests, open_sandbox
 from gumshoe.env.tasks.taskset import load_taskset, stored_taskset, write_taskset
-from gumshoe.env.verifier.check import check_task, compile_tests
+from gumshoe.env.verifier.check import check_task
 from gumshoe.env.verifier.proof import RepairedRuns
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ToolFailure
