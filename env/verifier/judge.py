@@ -224,9 +224,10 @@ class NamedOutcomes:
     """What became of the tests of a run, by the names that published lists give them.
 
     A name is the test's id; or the id up to its first space; or one cut short in its parameters, which stands for all
-    that begin with it; or one whose parameter is a path without its folders; or, as Django's runner prints it,
-    `method (place)` or the first line of the docstring; or a name without a file (`test_a`, `TestB.test_c`), which
-    stands for every test with that name; or a file, which stands for all of its tests.
+    that begin with it; or one whose parameter is a path without its folders, or a number where the id has
+    `MouseButton.LEFT` (as in matplotlib's before Python 3.11); or, as Django's runner prints it, `method (place)` or
+    the first line of the docstring; or a name without a file (`test_a`, `TestB.test_c`), which stands for every test
+    with that name; or a file, which stands for all of its tests.
     """
 
     def __init__(self, outcomes: Iterable[TestOutcome]) -> None:

@@ -1,4 +1,6 @@
-"""A task's original repository in a sandbox of its own, for one run of its tests with a patch."""
+"""A task's original repository in a sandbox of its own: to look things up, to rewrite its tests, and to run them once,
+with a patch or without.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ class Applied(NamedTuple):
 
 
 class TaskRepository:
-    """The original repository of a task, used once.
+    """The original repository of a task. It stays as it is until a patch is applied or the tests are run, which happens
+    once.
 
     Raises as `open_sandbox`; TaskError: the test patch does not fit.
     """
@@ -124,6 +127,7 @@ class TaskRepository:
         own = self._own_configuration()
         apply_to_sandbox(self._sandbox, patch, self._task.id, self._clean)
         contents = self._sandbox.changes(self._clean)
+        # What the patch names counts as changed, too, where nothing of it differs afterwards.
         changed = {**patch_sides(patch), **contents}
         tests = {path for path in changed if self._rules.is_test(path, self._readonly)}
         configuration = self._rules.configuration(changed)
@@ -158,7 +162,7 @@ class TaskRepository:
         """Runs all tests to their end.
 
         Args:
-            files: contents of test files that take the place of the original ones.
+            files: contents that take the place of those in the repository: of test files, and of code with doctests.
             mtime: when they were modified, in seconds since the epoch.
 
         Raises:

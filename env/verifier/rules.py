@@ -32,10 +32,16 @@ __all__ = [
 ]
 
 ALWAYS = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
+"""Files that configure tests whatever is in them, in any folder."""
 STARTUP = {"sitecustomize.py", "usercustomize.py"}
 RUNNERS = {"pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "exceptiongroup", "tomli", "attr", "attrs"}
+"""pytest and what it imports."""
 MORE_RUNNERS = {"colorama", "xdist", "execnet", "coverage", "pytest_cov", "pytest_timeout", "hypothesis", "tox"}
-SHADOWED = (RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}) - {"test"}
+"""Plugins of pytest, and other programs that run tests."""
+SHADOWED = RUNNERS | MORE_RUNNERS | set(sys.stdlib_module_names) | {"sitecustomize", "usercustomize"}
+"""Modules that a new file must not be imported in place of. Python's own `test` is not among the `stdlib_module_names`:
+it is a common name for a folder of tests.
+"""
 CONFIGURATION_FILES = (
     *sorted(ALWAYS | STARTUP),
     "setup.cfg",
@@ -53,8 +59,11 @@ SYMPY_RUNNERS = ("sympy/testing/runtests.py", "sympy/utilities/runtests.py", "sy
 MAKEFILES = {"Makefile", "makefile", "GNUmakefile"}
 MODULE = re.compile(r"(\w+?)(\.cpython-[\w-]+|\.abi3)?(\.\w+)?")
 Sides = tuple[bytes | None, bytes | None]
+"""The content of a file before and after a change; None where there is no file."""
 UNREADABLE: Sides = (b"\xff", b"\xff")
-"""Stands for the content of what is not a regular file, or is not looked at."""
+"""Stands for the content of what is not a regular file, or is not looked at. No text in UTF-8 has this byte, so that
+`is_configuration` cannot read a `setup.cfg` or `pyproject.toml` of it, and says yes to be on the safe side.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,9 @@ class Rules:
     entrypoint: tuple[str, ...]
 
     def is_test(self, path: str, readonly: Patterns) -> bool:
-        """Whether a file is a test that decides, is read-only, or is a test by the common layouts."""
+        """Whether a file holds tests that decide, or is read-only, or holds tests by the common layouts and is neither
+        a `conftest.py` nor changed by the gold patch.
+        """
         if path in self.named or readonly.match(path):
             return True
         return is_test_file(path) and path not in self.gold_paths and not path.endswith("conftest.py")

@@ -39,7 +39,7 @@ class TestDefinition(BaseModel):
 
 
 class Variants(BaseModel):
-    """Two variants of the test files.
+    """Two variants of the test files, and with `add_examples`, also of the code that holds doctests.
 
     Attributes:
         contents: those of the files of each variant, by path.

@@ -106,8 +106,10 @@ class Verifier:
         oracle: its answer, which names the tests that decide. None, or one that names none: the tests of the original
             repository decide (see `known_tests`).
         config: which sandbox, and its limits.
-        trusted: the patches come from a built-in script, or are the oracle's own. The `local` sandbox takes only these,
-            and only where the task and the oracle are built in (see `is_built_in`).
+        trusted: the patches come from a built-in script, or are the oracle's own. Without `unsafe`, the `local` sandbox
+            takes only these, and only where the task and the oracle are built in (see `is_built_in`).
+
+    Where the oracle names no tests, this runs all of the original ones (see `_known_tests`), which may take minutes.
 
     Raises:
         GumshoeError: the sandbox cannot be opened, or the test patch does not fit; a TaskError names the task.
@@ -122,7 +124,8 @@ class Verifier:
         self.expected = self._expected(task)
         """The oracle, or the tests that are known of the original repository."""
         self._rules = Rules(self._oracle, self.expected, self._task.entrypoint)
-        self._fresh = [self._open()]
+        self._fresh = [self._open()]  # Repositories without a patch, for the next runs.
+        self._original: TaskRepository | None = None  # Where no patch ever is: to look things up.
 
     def verify(self, patch: str) -> Verdict:
         """The verdict on a patch; an empty one leaves the repository as it is.
@@ -156,7 +159,7 @@ class Verifier:
         varied = bool(variants.definitions or variants.doctests)
         runs, variants, applied = self.run_variants(patch, variants, (0, 1) if varied else (0,))
         unverifiable = unverifiable_lines(
-            applied.changed, applied.paths, lambda path: self._original.read(path), self._parse
+            applied.changed, applied.paths, lambda path: self._opened_original().read(path), self._parse
         )
         verdict = self._judge(patch, runs, variants)
         withheld = bool(unverifiable) and not self._config.accept_unverifiable and verdict.resolved
@@ -165,7 +168,7 @@ class Verifier:
         )
 
     def _judge(self, patch: str, runs: Sequence[TestRun], variants: Variants) -> Verdict:
-        """The verdict on the runs of both variants, or of the only one if no test can be made to fail."""
+        """The verdict on the runs of both variants; on the first of them alone if no test can be made to fail."""
         if not variants.definitions:
             verdict = judge(runs[0], self.expected, variants.strict)
             return dataclasses.replace(verdict, unvaried=self.expected.fail_to_pass)
@@ -195,8 +198,12 @@ class Verifier:
         return self.make_variants(Choice((*expected.fail_to_pass, *sample), self._oracle.falsifiable))
 
     def make_variants(self, choice: Choice) -> Variants:
-        """Two variants of the tests that decide; see `TaskRepository.make_variants`."""
-        self._reopen(2)
+        """Two variants of the tests that decide; see `TaskRepository.make_variants`.
+
+        Two repositories are opened for `run_variants`, which comes next. The tests are rewritten in the first of them,
+        which is then as it was.
+        """
+        self._ensure_fresh(2)
         tests = (*self.expected.fail_to_pass, *self.expected.pass_to_pass)
         return self._fresh[0].make_variants(tests, choice)
 
@@ -205,7 +212,7 @@ class Verifier:
         self._closed = True
         while self._fresh:
             self._fresh.pop().close()
-        if "_original" in vars(self):
+        if self._original is not None:
             self._original.close()
 
     def __enter__(self) -> Self:
@@ -217,6 +224,7 @@ class Verifier:
         self.close()
 
     def _expected(self, task: Task) -> Oracle:
+        """Names the tests that decide: the oracle, or what a run of the original tests shows."""
         if self._oracle.fail_to_pass or self._oracle.pass_to_pass:
             return self._oracle
         texts = [record.model_dump_json() for record in (task, self._oracle, self._config)]
@@ -227,7 +235,7 @@ class Verifier:
     @contextlib.contextmanager
     def _patched(self, patch: str, count: int) -> Generator[tuple[list[TaskRepository], Applied]]:
         """Fresh repositories with a patch, and what it did to each of them; they are closed afterwards."""
-        self._reopen(count)
+        self._ensure_fresh(count)
         repositories = [self._fresh.pop(0) for _ in range(count)]
         try:
             yield repositories, _at_once([partial(each.apply, patch) for each in repositories])[0]
@@ -240,19 +248,20 @@ class Verifier:
         mtime = float(int(time.time()))
         return _at_once([partial(each.run, files, mtime) for each, files in zip(repositories, contents, strict=True)])
 
-    @functools.cached_property
-    def _original(self) -> TaskRepository:
-        """The original repository, where no patch ever is: to look things up."""
-        return self._open()
+    def _opened_original(self) -> TaskRepository:
+        if self._original is None:
+            self._original = self._open()
+        return self._original
 
     def _parse(self, source: bytes) -> ast.Module:
         """The syntax tree of a file; what this Python cannot parse, that of the project does. Raises ValueError."""
         try:
             return parse_python(source)
         except ValueError:
-            return self._original.parse(source)
+            return self._opened_original().parse(source)
 
-    def _reopen(self, count: int) -> None:
+    def _ensure_fresh(self, count: int) -> None:
+        """Opens repositories until so many are fresh. Raises SandboxError: the verifier has been closed."""
         if self._closed:
             raise SandboxError(f"task {self._task.id}: its verifier has been closed")
         while len(self._fresh) < count:
