@@ -1,20 +1,35 @@
-"""The interpreters of this machine, and environments of a task that have one of them."""
+"""The interpreters of this machine, and environments of a task that have one of them.
+
+GUMSHOE_TEST_PYTHONS names further interpreters for the tests of what runs in sandboxes: paths of Python 3.6 or later,
+each with pytest, with `:` between them.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 from gumshoe.env.virtualenvs import RECORD, environment_folder
 
-__all__ = ["FOUND", "make_environment"]
+__all__ = ["find_pythons", "make_environment"]
 
-FOUND = [
-    *sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3")),
-    *(Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path),
-]
+
+def find_pythons(*, with_pytest: bool) -> list[Path]:
+    """The interpreters to test with; the one that runs the tests if there is no other.
+
+    Args:
+        with_pytest: only those that have pytest, which are those in GUMSHOE_TEST_PYTHONS. Otherwise those of pyenv and
+            that of the system, too.
+    """
+    named = [Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path]
+    if with_pytest:
+        return named or [Path(sys.executable)]
+    found = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3"))
+    system = [path for path in (Path("/usr/bin/python3"),) if path.exists()]
+    return [*found, *system, *named] or [Path(sys.executable)]
 
 
 def make_environment(python: Path, key: str) -> tuple[int, int]:

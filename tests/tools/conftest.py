@@ -11,8 +11,9 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 from gumshoe.records import Limits, Task, WorkspaceSpec
+from support.pythons import find_pythons
 from support.sandboxes.sandbox_backends import CHEAPEST, LOCAL, NO_PLUGINS
-from support.tools.driver import PYTHONS, Driver, Start
+from support.tools.driver import Driver, Start
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
 from support.tools.tool_bench import Bench
@@ -71,7 +72,7 @@ def started_quickly(not_measured: None, no_plugins: None) -> None:
     """These tests start programs under test and what is injected into them, which the floor of coverage leaves out."""
 
 
-@pytest.fixture(params=PYTHONS, ids=lambda path: "python")
+@pytest.fixture(params=find_pythons(with_pytest=True), ids=lambda path: "python")
 def python(request: pytest.FixtureRequest) -> str:
     """An interpreter that has pytest."""
     return str(request.param)

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
-from support.pythons import FOUND, make_environment
+from support.pythons import find_pythons, make_environment
 from support.tools.tool_bench import Bench
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -50,7 +50,7 @@ class Prices(unittest.TestCase):
 FAILING, PASSING = ("test_shop.Prices.test_total",), ("test_shop.Prices.test_any",)
 
 
-@pytest.mark.parametrize("python", FOUND, ids=lambda path: path.parent.parent.name)
+@pytest.mark.parametrize("python", find_pythons(with_pytest=False), ids=lambda path: path.parent.parent.name)
 def test_every_tool_in_the_newest_syntax(python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
     minor = make_environment(python, "0" * 16)[1]

@@ -20,6 +20,7 @@ from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open
 from gumshoe.env.inside.warden.programs import BoundedBuffer
 from gumshoe.env.inside.warden.sessions import Scanner, read_object
 from gumshoe.env.sandboxes.channel import text_of
+from support.pythons import find_pythons
 
 
 @given(st.lists(st.binary(max_size=40)), st.integers(2, 60))
@@ -125,12 +126,7 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert read_object(b'{"\\ud800": ["\\udfff"]}', 100) == {"?": ["?"]}
 
 
-OLD_PYTHONS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python3")) + [
-    Path(name) for name in ("/usr/bin/python3",) if Path(name).exists()
-]
-
-
-@pytest.mark.parametrize("python", OLD_PYTHONS or [Path(sys.executable)], ids=str)
+@pytest.mark.parametrize("python", find_pythons(with_pytest=False), ids=str)
 def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
     from gumshoe.env import SandboxConfig
     from gumshoe.env.sandboxes.channel import Link

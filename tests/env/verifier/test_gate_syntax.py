@@ -15,7 +15,7 @@ from gumshoe.env.verifier.gate_uses import uses_in_tree
 from gumshoe.env.verifier.trees import parse_python, read_tree
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from support.folder_tasks import write_files
-from support.pythons import FOUND, make_environment
+from support.pythons import find_pythons, make_environment
 from support.tools.inside import program
 
 NEWER = {12: "def same[T](one: T) -> T:\n    return one\n", 13: "def same[T = int](one: T) -> T:\n    return one\n"}
@@ -40,7 +40,7 @@ def test_a_tree_comes_back_as_it_was(source: Path, tmp_path: Path) -> None:
     assert uses_in_tree(tree, ()) == uses_in_tree(parse_python(source.read_bytes()), ())
 
 
-@pytest.mark.parametrize("python", FOUND, ids=lambda path: path.parent.parent.name)
+@pytest.mark.parametrize("python", find_pythons(with_pytest=False), ids=lambda path: path.parent.parent.name)
 def test_the_tree_of_another_python_says_the_same(python: Path, tmp_path: Path) -> None:
     source = b"""\
 import gc, sys
@@ -70,7 +70,8 @@ def test_what_is_no_tree_is_refused(data: bytes) -> None:
 @pytest.mark.needs("bubblewrap")
 def test_a_repair_in_newer_syntax_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
-    newer = {python: minor for python in FOUND if (minor := minor_of(python)) in NEWER and minor > sys.version_info[1]}
+    minors = {python: minor_of(python) for python in find_pythons(with_pytest=False)}
+    newer = {python: minor for python, minor in minors.items() if minor in NEWER and minor > sys.version_info[1]}
     if not newer:
         pytest.skip("no Python here has newer syntax than this one")
     python, minor = max(newer.items(), key=lambda each: each[1])

@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,10 +17,7 @@ from typing import Any
 
 from support.tools.inside import program
 
-__all__ = ["DEBUGGER", "PYTEST", "PYTHONS", "Driver", "Start", "place", "script", "wait_for"]
-
-PYTHONS = [path for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path] or [sys.executable]
-"""Interpreters with pytest that run the injected modules; more can be named in GUMSHOE_TEST_PYTHONS."""
+__all__ = ["DEBUGGER", "PYTEST", "Driver", "Start", "place", "script", "wait_for"]
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 

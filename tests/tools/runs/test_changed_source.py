@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from support.tools.driver import PYTHONS
+from support.pythons import find_pythons
 from support.tools.inside import SUPPORT
+
+PYTHONS = [str(path) for path in find_pythons(with_pytest=True)]
 
 COMPARE = """\
 import dis, sys, types
