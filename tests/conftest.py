@@ -1,8 +1,8 @@
 """What all tests share: which sandboxes work on this machine, and what happens where one does not.
 
-`@pytest.mark.needs("docker")` (or "podman", "bubblewrap") skips a test, with the reason, where that backend does not
-work. With GUMSHOE_REQUIRE_DOCKER=1 no test may be skipped for want of Docker or bubblewrap, with
-GUMSHOE_REQUIRE_PODMAN=1 none for want of Podman: such a skip is a failure.
+`@pytest.mark.needs("docker")` (or "podman", "bubblewrap", "registry") skips a test, with the reason, where that backend
+does not work, or the program of an image registry is not installed. With GUMSHOE_REQUIRE_DOCKER=1 it fails instead for
+want of Docker, bubblewrap or a registry, with GUMSHOE_REQUIRE_PODMAN=1 for want of Podman.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import contextlib
 import functools
 import gc
 import os
-import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +24,13 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
 IMAGE = "gumshoe-python:latest"
-REQUIRED = os.environ.get("GUMSHOE_REQUIRE_DOCKER") == "1"
-REQUIRED_PODMAN = os.environ.get("GUMSHOE_REQUIRE_PODMAN") == "1"
-ABOUT_SANDBOXES = re.compile(r"docker|bubblewrap|bwrap|daemon", re.IGNORECASE)
-ABOUT_PODMAN = re.compile(r"podman", re.IGNORECASE)
+REQUIRED_BY = {
+    "docker": "GUMSHOE_REQUIRE_DOCKER",
+    "bubblewrap": "GUMSHOE_REQUIRE_DOCKER",
+    "registry": "GUMSHOE_REQUIRE_DOCKER",
+    "podman": "GUMSHOE_REQUIRE_PODMAN",
+}
+"""The variable that, where it is 1, lets no test be skipped for want of a backend."""
 
 os.environ["GUMSHOE_LLM_CONFIG"] = str(ROOT / "tests" / "llm.yaml")
 
@@ -47,6 +50,7 @@ def unavailable_reason(backend: str) -> str | None:
         "docker": _check_docker,
         "podman": _check_podman,
         "bubblewrap": _check_bubblewrap,
+        "registry": _check_registry,
     }[backend]()
 
 
@@ -90,6 +94,11 @@ def _check_bubblewrap() -> str | None:
     return None if reason is None else f"bubblewrap: {reason}"
 
 
+def _check_registry() -> str | None:
+    found = shutil.which("docker-registry")
+    return None if found else "docker-registry is not installed (apt-get install docker-registry)"
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Workers for `-n auto`: one per core, at least 2, and at most 8, as each may load torch."""
@@ -106,23 +115,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for backend in mark.args:
             reason = unavailable_reason(backend)
+            if reason is not None and os.environ.get(REQUIRED_BY[backend]) == "1":
+                pytest.fail(f"{REQUIRED_BY[backend]}=1, but {reason}", pytrace=False)
             if reason is not None:
                 pytest.skip(reason)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turns the skip of a sandbox test into a failure where every sandbox must be there."""
-    report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and call.excinfo is not None:
-        reason = str(call.excinfo.value)
-        podman = ABOUT_PODMAN.search(reason) is not None
-        if REQUIRED_PODMAN if podman else REQUIRED and ABOUT_SANDBOXES.search(reason):
-            report.outcome = "failed"
-            report.longrepr = f"skipped, although every sandbox is required here: {reason}"
-    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

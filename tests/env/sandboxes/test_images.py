@@ -69,7 +69,7 @@ def task_in(image: str) -> Task:
     return Task(id="t", source="test", problem_statement="", workspace=spec, entrypoint=("true",))
 
 
-@pytest.mark.needs("docker")
+@pytest.mark.needs("docker", "registry")
 def test_a_task_has_its_image_pulled_when_its_sandbox_is_opened(images: list[str]) -> None:
     task, config = task_in(images[0]), SandboxConfig(kind="docker")
     choose(task, config, trusted=True)
@@ -134,7 +134,7 @@ def test_threads_that_want_the_same_image_pull_it_once_and_what_the_engine_says_
             forget_found_images()
 
 
-@pytest.mark.needs("docker")
+@pytest.mark.needs("docker", "registry")
 def test_what_is_not_there_or_not_given_is_told_in_one_line(
     registry: str, tmp_path: Path, closed_port: Callable[[], int]
 ) -> None:
@@ -180,7 +180,7 @@ def podman(registry: str, monkeypatch: pytest.MonkeyPatch) -> Generator[str]:
             service.wait()
 
 
-@pytest.mark.needs("podman")
+@pytest.mark.needs("podman", "registry")
 def test_podman_pulls_too(registry: str, images: list[str], podman: str, closed_port: Callable[[], int]) -> None:
     pull_if_missing(images[0], PODMAN)
     assert not image_is_missing(images[0], PODMAN)
