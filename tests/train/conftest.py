@@ -43,7 +43,7 @@ def start() -> Path:
 
 @pytest.fixture(scope="session")
 def caller(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A micro model that has learnt to call tools."""
+    """A tiny model that has learnt to call tools."""
 
     def make(out: Path) -> None:
         train_sft(make_config(dataset, out, max_steps=30, learning_rate=1e-2))

@@ -93,7 +93,7 @@ def test_what_a_gold_patch_could_not_pass_is_no_reward(
     assert (grade_of(task, verdict).outcome == "error") == (reward is None or verdict.run.result.timed_out)
 
 
-def test_without_named_tests_the_exit_code_decides(project: Path) -> None:
+def test_without_named_tests_those_of_the_repository_decide(project: Path) -> None:
     assert problems(a_task(project, fail_to_pass=[], pass_to_pass=[])) == ""
     (project / "calc.py").write_text(CLEAN)
     assert "there is no bug" in problems(a_task(project, fail_to_pass=[], pass_to_pass=[], gold_patch=""))
