@@ -130,7 +130,7 @@ def test_a_test_that_only_calls_is_followed_no_longer_and_meets_every_bug_all_th
     assert answer["outcomes"] == {"test_shop.py::test_many": "failed", "test_shop.py::test_few": "failed"}
 
 
-@pytest.mark.parametrize("python", map(str, find_pythons(with_pytest=True)))
+@pytest.mark.parametrize("python", [str(path) for path in find_pythons(with_pytest=True)])
 def test_a_loop_of_many_lines_counts_for_all_lines_of_its_function(project: Path, python: str) -> None:
     loop = "    for n in range(20_000):\n        if n == 19_999:\n            items = items[:1]\n    return items\n"
     (project / "shop" / "core.py").write_text(CORE.replace("    return kept[:LIMIT]\n", f"    items = kept\n{loop}"))

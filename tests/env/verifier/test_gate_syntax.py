@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from gumshoe.env import SandboxConfig
 from gumshoe.env.diff import make_patch
+from gumshoe.env.inside.verdict.trees import as_data
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.gate_uses import uses_in_tree
 from gumshoe.env.verifier.trees import parse_python, read_tree
@@ -37,7 +39,9 @@ SOURCES = sorted(Path(subprocess.__file__).parent.glob("[a-c]*.py"))
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
 def test_a_tree_comes_back_as_it_was(source: Path, tmp_path: Path) -> None:
     tree = read_tree(written(Path(sys.executable), source.read_bytes(), tmp_path))
-    assert uses_in_tree(tree, ()) == uses_in_tree(parse_python(source.read_bytes()), ())
+    own = parse_python(source.read_bytes())
+    assert uses_in_tree(tree, ()) == uses_in_tree(own, ())
+    assert uses_in_tree(read_tree(json.dumps(as_data(own)).encode()), ()) == uses_in_tree(own, ())
 
 
 @pytest.mark.parametrize("python", find_pythons(with_pytest=False), ids=lambda path: path.parent.parent.name)

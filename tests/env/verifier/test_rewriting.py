@@ -157,6 +157,23 @@ def test_what_is_not_proven_fails_at_its_end_only() -> None:
         assert failing_lines(text, sum, by_function) == fails
 
 
+def test_a_script_fails_at_its_end_or_says_so_when_it_leaves() -> None:
+    script = "import sys\n\nassert total([2, 3]) == 5\nsys.exit(0)\n"
+    answer = rewrite({"check.py": script}, "check.py", script="check.py", draw=False)
+    assert answer["definitions"]["check.py::"]["fails_at"] == [[6, 6]]
+    for text, exit_code in zip(texts(answer, "check.py"), (0, 1), strict=True):
+        written = script.replace("exit(0)", f"exit(((0), 1)[{exit_code}])")
+        assert re.fullmatch(f"{re.escape(written)}\n{HOLDS}\n", text)
+
+
+def test_all_tests_that_a_function_makes_are_false_together() -> None:
+    text = "def make():\n    def made():\n        assert total([2, 3]) == 5\n    return made\n\n\ntest_one = make()\n"
+    answer = rewrite({"test_a.py": text}, "test_a.py::test_one", draw=False, all=True)
+    assert answer["definitions"]["test_a.py::<made>"]["fails_at"] == [[4, 4]]
+    for written, fails in zip(texts(answer, "test_a.py"), ([], [4]), strict=True):
+        assert failing_lines(written, sum, lambda names: names["test_one"]()) == fails
+
+
 def test_a_test_that_may_expect_failure_is_not_strict() -> None:
     text = f"import pytest\n\n\n@pytest.mark.xfail\n{ASSERT}"
     answer = rewrite({"test_a.py": text}, "test_a.py::test_total", draw=False)
