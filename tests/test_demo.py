@@ -115,7 +115,7 @@ def test_a_stage_that_fails_ends_the_demo_with_its_exit_code(
     assert done.returncode == 2
     assert "[1/5]" in done.stdout
     assert "[2/5]" not in done.stdout
-    assert done.stderr.splitlines()[-1].startswith("gumshoe demo: stage 1 (synth) failed")
+    assert done.stderr.splitlines()[-1].startswith("gumshoe demo: stage 1/5 (synth) failed")
     assert "Traceback" not in done.stderr
 
 
