@@ -14,6 +14,7 @@ policy, its journal and its budget stay here.
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import random
 import threading
@@ -22,7 +23,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import gymnasium
 
 from gumshoe.collect.config import CollectConfig, RayConfig, TasksConfig
 from gumshoe.collect.data.journal import Diverged
@@ -53,6 +56,9 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+CALLS_PER_CORE = 2
+"""How many environments work at once: with more, the programs in their sandboxes only cost each other time."""
+
 
 class EnvironmentFactory(Protocol):
     """Makes the environments of one worker's episodes, one after the other."""
@@ -73,6 +79,22 @@ class EnvironmentFactory(Protocol):
 MakeFactory = Callable[[], EnvironmentFactory]
 
 
+class TakesTurns(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment that waits while as many others are working as the cores can serve."""
+
+    _turns = threading.BoundedSemaphore(CALLS_PER_CORE * (os.cpu_count() or 1))
+
+    def reset(self, **options: Any) -> Any:
+        """As the environment's."""
+        with self._turns:
+            return self.env.reset(**options)
+
+    def step(self, action: Any) -> Any:
+        """As the environment's."""
+        with self._turns:
+            return self.env.step(action)
+
+
 class InProcess:
     """Environments in the process that runs the command."""
 
@@ -82,7 +104,7 @@ class InProcess:
 
     def environment(self, task: Task, **options: Any) -> DebugEnv:
         """An environment in this process."""
-        return DebugEnv(task, **options)
+        return cast("DebugEnv", TakesTurns(DebugEnv(task, **options)))
 
     def close(self) -> None:
         """Nothing is held."""

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import io
+import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import gymnasium
 import pytest
 
 from gumshoe.cli import main
@@ -13,7 +17,7 @@ from gumshoe.collect.config import BudgetConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.progress import ProgressDisplay
-from gumshoe.collect.run.runner import plan_episodes
+from gumshoe.collect.run.runner import CALLS_PER_CORE, TakesTurns, plan_episodes
 from gumshoe.console import Console
 from gumshoe.errors import PolicyError, TaskError
 from gumshoe.records import Score, StopReason, Usage
@@ -211,3 +215,24 @@ def test_the_command_tells_how_it_ended(config: Make, tmp_path: Path, capsys: py
         code, out = ended(served(config, server.url, 2, workers=1, out=str(tmp_path / "b")))
         assert (code, "1 given up" in out) == (1, True)
         assert "the last failure: PolicyError: " in out
+
+
+class _Busy(gymnasium.Env[int, int]):
+    """Notes how many like it work at the same time."""
+
+    working: ClassVar[list[int]] = []
+    most: ClassVar[list[int]] = []
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        self.working.append(action)
+        self.most.append(len(self.working))
+        time.sleep(0.02)
+        self.working.pop()
+        return 0, 0.0, False, False, {}
+
+
+def test_no_more_environments_work_at_once_than_the_cores_can_serve() -> None:
+    limit = CALLS_PER_CORE * (os.cpu_count() or 1)
+    with ThreadPoolExecutor(3 * limit) as threads:
+        list(threads.map(TakesTurns(_Busy()).step, range(5 * limit)))
+    assert max(_Busy.most) == limit
