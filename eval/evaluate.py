@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.cache import digest
+from gumshoe.collect.episode.spec import wanted_tasks
 from gumshoe.collect.run.control import Control
-from gumshoe.collect.run.runner import open_factories, wanted_tasks
+from gumshoe.collect.run.runner import open_factories
 from gumshoe.config import RUN_CONFIG, dump_config, earlier_config
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.eval.arms.arm import Arm, Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, Solver

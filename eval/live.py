@@ -15,9 +15,8 @@ from pydantic import Field, JsonValue
 from gumshoe.collect.config import AgentConfig, LimitsConfig, TasksConfig
 from gumshoe.collect.episode.conversation import as_template_chat, read_turn
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec, chosen_tasks, make_agent
 from gumshoe.collect.packs import grounded_share, lines_overlap
-from gumshoe.collect.run.runner import chosen_tasks
 from gumshoe.config import Config, validate
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import gold_lines

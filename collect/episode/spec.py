@@ -16,16 +16,32 @@ In the regime `issue`, in which no test fails yet, each agent also has the tool 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from gumshoe.collect.config import AgentConfig
+from gumshoe.collect.config import AgentConfig, TasksConfig
 from gumshoe.collect.prompts import PROMPTS, read_template, render
+from gumshoe.env.tasks import load_tasks
+from gumshoe.errors import TaskError
 from gumshoe.records import BranchPoint, Message, Oracle, Task, TaskRef, ToolSchema
 
-__all__ = ["REPORT_SCORE", "Agent", "EpisodeSpec", "Regime", "make_agent", "nudge", "task_ref"]
+__all__ = [
+    "REPORT_SCORE",
+    "Agent",
+    "EpisodeSpec",
+    "Regime",
+    "chosen_tasks",
+    "make_agent",
+    "nudge",
+    "task_ref",
+    "wanted_tasks",
+]
+
+log = logging.getLogger(__name__)
 
 REPORT_SCORE = "line_f1"
 """The score of a report, which is an episode's outcome if no patch was judged."""
@@ -133,6 +149,31 @@ def make_agent(config: AgentConfig) -> Agent:
         unlocked_by={"pdb": ("rewrite", 5)} if config.kind == "debug_5" else {},
         reproduces=config.tools is None,
     )
+
+
+def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
+    """The tasks with the wanted ids and tags, in the order of their source.
+
+    Args:
+        config: which tasks; its `shuffle` and `limit` are left to the caller.
+        on_error: called for each broken entry of the source, which is left out.
+
+    Raises:
+        TaskError: the source cannot be read, or no task is left.
+    """
+    options: dict[str, Any] = dict(config.options)
+    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
+    if not tasks:
+        raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: relax these filters")
+    return tasks
+
+
+def chosen_tasks(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
+    """As `wanted_tasks`, shuffled and limited; broken entries are logged and left out."""
+    tasks = wanted_tasks(config, lambda error: log.warning("skipped: %s", error))
+    if config.shuffle:
+        random.Random(seed).shuffle(tasks)
+    return tasks if config.limit is None else tasks[: config.limit]
 
 
 def nudge(schemas: Sequence[ToolSchema], reason: str, used: Mapping[str, int]) -> str:

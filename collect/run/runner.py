@@ -27,20 +27,19 @@ from typing import Any, Protocol, cast
 
 import gymnasium
 
-from gumshoe.collect.config import CollectConfig, RayConfig, TasksConfig
+from gumshoe.collect.config import CollectConfig, RayConfig
 from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
 from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec, chosen_tasks, make_agent
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.run.branching import OpenTree, is_whole, open_episodes
 from gumshoe.collect.run.control import TICK_S, Control, Interrupted, run_threads
 from gumshoe.collect.run.play import cancellable, play
 from gumshoe.env.debug_env import DebugEnv
-from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import ConfigError, GumshoeError, TaskError
+from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.protocols import Policy, close_policy
-from gumshoe.records import Oracle, Task, Trajectory
+from gumshoe.records import Task, Trajectory
 
 __all__ = [
     "EnvironmentFactory",
@@ -48,10 +47,8 @@ __all__ = [
     "MakeFactory",
     "RunResult",
     "Runner",
-    "chosen_tasks",
     "open_factories",
     "plan_episodes",
-    "wanted_tasks",
 ]
 
 log = logging.getLogger(__name__)
@@ -378,28 +375,3 @@ class Runner:
             raise error
         if enough:
             raise GumshoeError(f"stopped after {self._failures} failures (fail_on_error), the last: {kind}: {error}")
-
-
-def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
-    """The tasks with the wanted ids and tags, in the order of their source.
-
-    Args:
-        config: which tasks; its `shuffle` and `limit` are left to the caller.
-        on_error: called for each broken entry of the source, which is left out.
-
-    Raises:
-        TaskError: the source cannot be read, or no task is left.
-    """
-    options: dict[str, Any] = dict(config.options)
-    tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
-    if not tasks:
-        raise TaskError(f"no task of {config.source} is left after tasks.ids and tasks.tags: relax these filters")
-    return tasks
-
-
-def chosen_tasks(config: TasksConfig, seed: int) -> list[tuple[Task, Oracle]]:
-    """As `wanted_tasks`, shuffled and limited; broken entries are logged and left out."""
-    tasks = wanted_tasks(config, lambda error: log.warning("skipped: %s", error))
-    if config.shuffle:
-        random.Random(seed).shuffle(tasks)
-    return tasks if config.limit is None else tasks[: config.limit]
