@@ -7,8 +7,7 @@
 
 Importing this registers it, for `gymnasium.make(ENV_ID, task=..., trusted=True)`.
 
-The environment owns the sandbox, the workspace and the tools of one episode and nothing else: scores, events and
-prompts live elsewhere.
+The environment owns the sandbox, workspace and tools of one episode, and nothing else: no scores, events or prompts.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from gumshoe.protocols import Sandbox
 from gumshoe.records import (
     ContextPack,
     Decision,
+    Edit,
     ExecResult,
     Failure,
     Observation,
@@ -93,11 +93,14 @@ class _Snapshot:
     Attributes:
         files: the name of the files' snapshot in the sandbox.
         tools: what the tools keep, by tool name.
+        edits, history: what the tools have written, and what they have answered.
         elapsed_s: how long the episode had lasted.
     """
 
     files: str
     tools: dict[str, object]
+    edits: tuple[Edit, ...]
+    history: tuple[Observation, ...]
     progress: _Progress
     elapsed_s: float
 
@@ -182,8 +185,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
 
     def describe(self) -> EnvironmentInfo:
         """What is offered since the last `reset`. Raises SandboxError before the first one and after `close`."""
-        sandbox = self.sandbox
-        return EnvironmentInfo(self.toolbox.schemas, sandbox.backend, sandbox.image_digest)
+        return EnvironmentInfo(self.toolbox.schemas, self.sandbox.backend, self.sandbox.image_digest)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -234,7 +236,9 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """
         name = f"snapshot-{len(self._snapshots)}"
         files, tools = self.workspace.snapshot(), self.toolbox.snapshot(self.workspace)
-        self._snapshots[name] = _Snapshot(files, tools, self._progress, time.monotonic() - self._started)
+        edits, history = tuple(self.workspace.edits), tuple(self.toolbox.history)
+        elapsed_s = time.monotonic() - self._started
+        self._snapshots[name] = _Snapshot(files, tools, edits, history, self._progress, elapsed_s)
         return name
 
     def is_whole(self, snapshot: str) -> bool:
@@ -249,9 +253,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """Goes back to a snapshot of this episode, as a search over repairs does.
 
         The debugger's program is paused where it was, unless it had threads: then it starts over. What a shell runs in
-        the background, and its variables that are not exported, are lost. Servers begin
-        anew if they were called. An episode that has ended since goes on; the limits on calls and time count from where
-        the snapshot was made.
+        the background, and its variables that are not exported, are lost. Servers begin anew if they were called. An
+        episode that has ended since goes on; the limits on calls and time count from where the snapshot was made.
 
         Raises:
             SandboxError: there is no such snapshot.
@@ -260,7 +263,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         for edit in self.workspace.restore(found.files):
             self.toolbox.on_edit(edit, self.workspace)
         self.toolbox.restore(found.tools, self.workspace)
-        del self.toolbox.history[found.progress.calls :]
+        self.workspace.edits[:] = found.edits
+        self.toolbox.history[:] = found.history
         self._progress, self.verdict = found.progress, None
         self._started = time.monotonic() - found.elapsed_s
 
@@ -274,7 +278,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def verify(self) -> Verdict | None:
         """The verifier's verdict on `patch()`, in a sandbox of its own.
 
-        None where nothing was changed, and where the tests that decide are hidden and no oracle names them.
+        None where nothing was changed or too much, and where the tests that decide are hidden and no oracle names them.
 
         Raises:
             SandboxError: that sandbox broke.
@@ -298,10 +302,8 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         except ToolFailure:
             changes = {}
         files = [path for path, sides in sorted(changes.items()) if is_configuration(path, sides)][:FILES_NAMED]
-        return (
-            *self.sandbox.tampering(),
-            *(f"test configuration changed outside of the patch: {path}" for path in files),
-        )
+        named = (f"test configuration changed outside of the patch: {path}" for path in files)
+        return (*self.sandbox.tampering(), *named)
 
     def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The last observation's text in mode `ansi`, else None."""

@@ -36,6 +36,11 @@ class Workspace:
     What the agent sees and may write is decided by the gitignore patterns of the task and of the files `.debugignore`
     and `.debugreadonly` in the repository's root, as they were when the episode began. Hidden paths are hidden from
     the tools that read and list; programs that the agent runs can still open them.
+
+    Attributes:
+        edits: what `write_text` has changed, in order; not the files of a reproduction, nor what programs have changed.
+            `restore` leaves them as they are.
+        reproduction: the test of an issue that the tools run in the place of the task's, if one was written.
     """
 
     def __init__(self, task: Task, sandbox: Sandbox) -> None:

@@ -222,9 +222,13 @@ def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> No
     assert not terminated
     assert info["stop"] is None
     assert "1 failed" in observation["text"]
+    *_, info = env.step(call("submit"))
+    assert info["observation"].data["edited"] == []
     env.restore(repaired)
-    _, reward, terminated, _, _ = env.step(call("submit"))
+    assert [seen.tool for seen in env.toolbox.history] == ["rewrite"]
+    _, reward, terminated, _, info = env.step(call("submit"))
     assert (reward, terminated) == (1.0, True)
+    assert info["observation"].data["edited"] == ["calc.py"]
 
 
 def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
