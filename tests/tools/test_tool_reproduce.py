@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gumshoe.tools.runs.reproductions import plan_reproduction
 from support.tools.tool_bench import Bench, fact
 
 PASSING = "from cart import collect\n\n\ndef test_collect():\n    assert collect() == [0, 1]\n"
@@ -114,6 +115,14 @@ def test_a_name_that_is_taken_is_left_alone(reproducing: Open, project: Path) ->
     assert bench.call("reproduce", code=ISSUE).data["path"] == "test_reproduction_2.py"
     assert bench.workspace.read_text("test_reproduction.py") == PASSING
     assert bench.env.patch() == ""
+
+
+def test_only_its_name_gets_a_number(reproducing: Open, project: Path) -> None:
+    for name in ("test_reproduction", "test_reproduction_2"):
+        (project / "tests_2" / name).mkdir(parents=True)
+        (project / "tests_2" / name / "tests.py").touch()
+    bench = reproducing(entrypoint=("python", "tests_2/runtests.py"))
+    assert plan_reproduction(bench.workspace).path == "tests_2/test_reproduction_3/tests.py"
 
 
 def test_patterns_that_hide_or_protect_tests_do_not_hold_for_it(reproducing: Open) -> None:

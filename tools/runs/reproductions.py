@@ -61,7 +61,7 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
     runner = next((index for index, word in enumerate(own) if posixpath.basename(word) == "runtests.py"), None)
     if runner is not None:
         return _django_reproduction(workspace, own[: runner + 1], own[runner + 1 :])
-    path = _unused_path(workspace, f"{_folder_of_tests(workspace)}{NAME}.py")
+    path = _unused_path(workspace, _folder_of_tests(workspace))
     words = python_words(own)
     python = own[:words] or ("python",)
     if is_pytest(own):
@@ -69,7 +69,7 @@ def plan_reproduction(workspace: Workspace) -> Reproduction:
         return Reproduction(path=path, files=(path,), entrypoint=(*own[:start], *_options(own[start:]), path))
     if workspace.sandbox.run([*python, "-c", _HAS_PYTEST], timeout=_TIMEOUT_S).exit_code == 0:
         return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "pytest", "-q", path))
-    path = _unused_path(workspace, f"{NAME}.py")
+    path = _unused_path(workspace, "")
     module = path.removesuffix(".py")
     return Reproduction(path=path, files=(path,), entrypoint=(*python, "-m", "unittest", "-v", module))
 
@@ -95,7 +95,7 @@ def run_reproduction(workspace: Workspace) -> TestRun:
 def _django_reproduction(workspace: Workspace, program: Sequence[str], options: Sequence[str]) -> Reproduction:
     """A package beside the project's own test packages: an application, whose models get their tables."""
     tests = posixpath.dirname(program[-1]).removeprefix("./")
-    folder = posixpath.dirname(_unused_path(workspace, posixpath.join(tests, NAME, "tests.py")))
+    folder = posixpath.dirname(_unused_path(workspace, posixpath.join(tests, ""), "/tests.py"))
     files = tuple(f"{folder}/{name}.py" for name in ("tests", "__init__", "models"))
     settings = [word for word in options if word.startswith("--settings=")]
     label = f"{posixpath.basename(folder)}.tests"
@@ -117,16 +117,16 @@ def _folder_of_tests(workspace: Workspace) -> str:
     return ""
 
 
-def _unused_path(workspace: Workspace, path: str) -> str:
-    """The path, with a number in it where the project has such a file."""
-    for number in itertools.count(2):
+def _unused_path(workspace: Workspace, folder: str, ending: str = ".py") -> str:
+    """NAME between a folder, with its slash, and an ending; with a number where the project has such a file."""
+    for number in itertools.chain([""], map("_{}".format, itertools.count(2))):
+        path = f"{folder}{NAME}{number}{ending}"
         try:
             workspace.sandbox.read_file(path)
         except FileNotFoundError:
             return path
         except OSError:
             pass  # A folder of that name, or something else that is there.
-        path = path.replace(NAME, f"{NAME}_{number}") if number == 2 else path.replace(f"_{number - 1}", f"_{number}")
     raise AssertionError  # The numbers do not end.
 
 
