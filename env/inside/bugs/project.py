@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import signal
+import traceback
 
 import pytest
 
@@ -150,6 +151,8 @@ def run_pytest(arguments, make_plugins, wall_s):
         try:
             pytest.main(arguments, plugins=make_plugins(writer))
             write_answer(writer, {"status": "collection"})
+        except BaseException:  # an error of ours, since pytest reports what the project raises
+            traceback.print_exc()
         finally:
             os._exit(1)
 

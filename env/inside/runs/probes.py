@@ -201,15 +201,20 @@ class ProbeDebugger:
                 stream.flush()
         fork = start_fork()
         if fork is None:
+            code = 1
             try:
                 silent = os.open(os.devnull, os.O_RDWR)
                 for descriptor in (0, 1, 2):
                     os.dup2(silent, descriptor)
                 self._tell(probe, moment, _evaluate(probe.code, frame))
+                code = 0
             finally:
-                os._exit(0)
-        if fork.wait(time.time() + FORK_S) is None:
+                os._exit(code)
+        code = fork.wait(time.time() + FORK_S)
+        if code is None:
             self._tell(probe, moment, {"error": "it took too long"})
+        elif code:
+            self._tell(probe, moment, {"error": "its process ended with exit code {}".format(code)})
         fork.kill()
 
     # - telling

@@ -31,6 +31,7 @@ import json
 import os
 import sys
 import time
+import traceback
 import warnings
 
 from ..debugger import hooks
@@ -197,9 +198,12 @@ class ChangedRuns:
         code = 1
         try:
             code = run_program(self._program, watcher)
+        except BaseException:  # an error of ours, since the program's end in `run_program`
+            traceback.print_exc()
         finally:
             for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+                with contextlib.suppress(Exception):  # the program may have closed it
+                    stream.flush()
             os._exit(code)
 
     # - the failing tests alone, in forks of a process that has collected them

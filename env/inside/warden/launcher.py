@@ -47,7 +47,8 @@ IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.
 def supervise(launch, stdin, stdout, status, liveness, control=None, execute=None):
     """Never returns: starts the program and looks after it until everything that it started is gone.
 
-    `execute(argv, environment)` turns a process into the program, for good.
+    `execute(argv, environment)` turns a process into the program, for good. A supervisor that fails has nobody to tell,
+    but it ends without its last report: the warden takes it for one that was killed (`Job.orphaned`).
     """
     try:
         os.setsid()
@@ -154,6 +155,8 @@ def _become(launch, stdin, stdout, control, execute):
         execute(launch["argv"], environment)
     except (OSError, ValueError) as error:
         os.write(2, "cannot start: {}\n".format(error).encode("utf-8", "replace"))
+    except Exception as error:  # an error of ours
+        os.write(2, "cannot start: {!r}\n".format(error).encode("utf-8", "replace"))
     finally:
         os._exit(code)
 

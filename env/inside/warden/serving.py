@@ -80,7 +80,7 @@ def answer_to(warden, request):
     except Cancelled:
         return {"stopped": "the host did not wait for the answer"}
     except DiskFull as error:
-        warden._stop_all()
+        warden._stop_all()  # Private, since the host may ask for whatever is public.
         return {"stopped": str(error)}
     except OSError as error:
         return {"errno": error.errno or errno.EIO, "text": error.strerror or str(error), "path": error.filename}

@@ -42,7 +42,6 @@ class Warden:
         self.programs = Programs(host, package, adopts_orphans, self.sessions)
         self.opened = 0
         self.package = {path: text.encode("ascii") for path, text in package.items()}
-        self.support = None
         self.tampered = Tampering(os.getpid())
 
     def configure(self, layout, cap):
@@ -128,7 +127,6 @@ class Warden:
 
     def renew(self, folder):
         """Makes a folder hold exactly the files of this package."""
-        self.support = folder
         self.tampered.note_modules(hold_exactly(folder, self.package))
 
     def begin_episode(self):

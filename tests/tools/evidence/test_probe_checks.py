@@ -124,10 +124,11 @@ def test_evaluating_changes_nothing_and_ends(open_bench: Open, shop: Path) -> No
     probes = [at.model_copy(update={"expression": each, "value": value}) for each, value in expressions.items()]
     seen = check_probes(bench.workspace, [*probes, at.model_copy(update={"path": "no_such.py"})])
     assert [check.status for check in seen] == ["confirmed"] * 2 + ["contradicted"] * 5
-    assert [check.note for check in seen[2:5]] == [
+    assert [check.note for check in seen[2:6]] == [
         "it is NameError: name 'no_such' is not defined",
         "found[: '[' was never closed (<unknown>, line 1)",
         "it is it took too long",
+        "it is its process ended with exit code 3",
     ]
     assert seen[6].note == "no file no_such.py"
 
