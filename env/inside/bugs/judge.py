@@ -42,7 +42,7 @@ from functools import partial
 
 from ..programs.fork_safety import freeze
 from ..programs.runner_hooks import PASSED
-from ..runs.patches import Functions, apply
+from ..runs.patches import FunctionsOfFiles, apply
 from . import RUNS_IMPORTED, RUNS_IN_PLACE
 from .project import ProjectSuite, ProjectUnderTest, silence
 from .recorder import failing, verdict_of
@@ -177,7 +177,7 @@ class InPlace:
         self._project = project
         self._baseline = baseline
         self._run = run
-        self._functions = Functions(project.root, project.clean)
+        self._functions = FunctionsOfFiles(project.root, project.clean)
         self._passing = set()  # tests that are known to pass in the clean project without others before them
         freeze()
 

@@ -32,15 +32,12 @@ class Functions:
 
     Args:
         root: the folder of the project.
-        clean: the folder with the project as it was loaded, which only `patch` needs.
     """
 
-    def __init__(self, root, clean=None):
+    def __init__(self, root):
         self._root = root = os.path.realpath(root)
-        self._clean = clean
-        self._by_code = {}
-        self._file_names = {}
-        self._codes = {}
+        self._by_code = {}  # {(path, code): [function or generator]}
+        self._file_names = {}  # {path: the file name in its code}
         paths = {}
         for item in gc.get_objects():
             if type(item) not in CODE_OF:
@@ -52,21 +49,6 @@ class Functions:
             if path is not None:
                 self._file_names[path] = code.co_filename
                 self._by_code.setdefault((path, code), []).append(item)
-        self._loaded = loaded_files(root) | set(self._file_names)
-
-    def patch(self, files):
-        """What turns the loaded project into one with `files`, {path: text}; None if nothing does.
-
-        A file that is not loaded needs no patch: whoever imports it reads it then.
-        """
-        patch = []
-        try:
-            for path, text in files.items():
-                if path in self._loaded:
-                    self._compare(path, self._clean_code(path), self._compile(path, text), patch)
-        except (NoPatch, SyntaxError, ValueError, OSError):
-            return None
-        return patch
 
     def replacement(self, file, old, new):
         """What gives the loaded functions of a file their new code; None if there is no such function, or if other code
@@ -83,16 +65,6 @@ class Functions:
         except NoPatch:
             return None
         return patch or None
-
-    def _clean_code(self, path):
-        if path not in self._codes:
-            assert self._clean is not None
-            with open(os.path.join(self._clean, path), encoding="utf-8", newline="") as file:
-                self._codes[path] = self._compile(path, file.read())
-        return self._codes[path]
-
-    def _compile(self, path, text):
-        return compile(text, self._file_names.get(path, path), "exec", 0, True)
 
     def _compare(self, path, old, new, patch):
         """Adds what turns the code `old` into `new`. Raises NoPatch."""
@@ -121,6 +93,44 @@ class Functions:
     def _is_alive(self, path, code):
         """Whether a function exists that runs this code or some code in it."""
         return (path, code) in self._by_code or any(self._is_alive(path, each) for each in _nested(code))
+
+
+class FunctionsOfFiles(Functions):
+    """The same, for changes that are given as the texts of whole files.
+
+    Args:
+        root: the folder of the project.
+        clean: the folder with the project as it was loaded.
+    """
+
+    def __init__(self, root, clean):
+        super().__init__(root)
+        self._clean = clean
+        self._loaded = loaded_files(self._root) | set(self._file_names)
+        self._codes = {}  # {path: the code of the module as it was loaded}
+
+    def patch(self, files):
+        """What turns the loaded project into one with `files`, {path: text}; None if nothing does.
+
+        A file that is not loaded needs no patch: whoever imports it reads it then.
+        """
+        patch = []
+        try:
+            for path, text in files.items():
+                if path in self._loaded:
+                    self._compare(path, self._clean_code(path), self._compile(path, text), patch)
+        except (NoPatch, SyntaxError, ValueError, OSError):
+            return None
+        return patch
+
+    def _clean_code(self, path):
+        if path not in self._codes:
+            with open(os.path.join(self._clean, path), encoding="utf-8", newline="") as file:
+                self._codes[path] = self._compile(path, file.read())
+        return self._codes[path]
+
+    def _compile(self, path, text):
+        return compile(text, self._file_names.get(path, path), "exec", 0, True)
 
 
 def apply(patch):

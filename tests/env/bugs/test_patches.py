@@ -14,7 +14,7 @@ from types import CodeType, FunctionType, ModuleType
 import pytest
 
 from gumshoe.env.bugs.candidates import candidates
-from gumshoe.env.inside.runs.patches import Functions, apply
+from gumshoe.env.inside.runs.patches import FunctionsOfFiles, apply
 
 NUMBERS = count()
 MODULE = '''\
@@ -79,7 +79,7 @@ class Loaded:
         self.module = loaded(self.path)
 
     def patch(self, text: str) -> list[tuple[FunctionType, CodeType]] | None:
-        return Functions(str(self.root), str(self.root)).patch({"module.py": text})
+        return FunctionsOfFiles(str(self.root), str(self.root)).patch({"module.py": text})
 
     def patched(self, before: str, after: str) -> ModuleType:
         """The module with a change made in place."""
@@ -156,7 +156,7 @@ def test_what_ran_at_the_import_is_not_changed_in_place(box: Loaded, before: str
 
 
 def test_a_file_that_is_not_loaded_needs_no_patch(box: Loaded) -> None:
-    assert Functions(str(box.root), str(box.root)).patch({"other.py": "anything ("}) == []
+    assert FunctionsOfFiles(str(box.root), str(box.root)).patch({"other.py": "anything ("}) == []
 
 
 def test_candidates_changed_in_place_are_what_an_import_gives(tmp_path: Path) -> None:
