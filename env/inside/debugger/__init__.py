@@ -22,7 +22,7 @@ answers nothing until it is interrupted; when it has ended, a checkpoint that is
 | `language` | how commands are written |
 | `breakpoints` | breakpoints, watches and logpoints, and whether a line has one |
 | `stops` | a stop and its frames; how far a step goes; what frames are at |
-| `tracing` | sets the trace function as late as possible, since it slows down all code |
+| `tracing` | sets the trace function as late as possible, since it slows down all code; has a table of the states |
 | `files` | which files belong to the workspace, and at which of their lines a breakpoint stops |
 | `checkpoints` | forks that wait, to which the program can return |
 | `hooks` | has test runners tell the debugger of their tests |

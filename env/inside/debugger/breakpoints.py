@@ -1,4 +1,4 @@
-"""Breakpoints, watchpoints, and the values that logpoints have seen."""
+"""Breakpoints and how often their lines were reached, watchpoints, and the values that logpoints have seen."""
 
 from ..functions import code_lines
 from ..values import describe_exception, full_repr, short_repr, shorten
@@ -196,6 +196,30 @@ class Breakpoints:
             del self.by_number[point.number]
             self.changed()
         return Hit(point.number, problem)
+
+
+class Counts:
+    """How often each line of the running test was reached."""
+
+    def __init__(self, breakpoints):
+        self._breakpoints = breakpoints
+        self._seen = {}
+
+    def begin(self):
+        """Starts over, with a test or after one."""
+        self._seen = {}
+        self._breakpoints.span += 1
+
+    def add(self, code, line, event):
+        """Counts an event at a line of code that is followed."""
+        key = (code.co_filename, line, event)
+        self._seen[key] = self._seen.get(key, 0) + 1
+
+    def of(self, frame, event):
+        """How often the test was at this line, including this time; None if it was not followed from the start."""
+        if not self._breakpoints.follows_all(frame.f_code):
+            return None
+        return self._seen[frame.f_code.co_filename, frame.f_lineno, event]
 
 
 def is_loaded(name):

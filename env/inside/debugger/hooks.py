@@ -5,7 +5,8 @@ This module is itself the pytest plugin.
 
 import sys
 
-from ..programs.runner_hooks import FAILED, after_import, announce_plugin, listen, withdraw_plugin
+from ..programs.project import after_import
+from ..programs.runner_hooks import FAILED, announce_plugin, listen, withdraw_plugin
 
 debugger = None
 """The debugger of this process, set by `install`."""

@@ -5,13 +5,13 @@ import sys
 import threading
 
 from ..values import describe_exception, short_repr
-from .breakpoints import Breakpoints, Log, Watches
+from .breakpoints import Breakpoints, Counts, Log, Watches
 from .checkpoints import Checkpoints
 from .commands import Commands
 from .files import LoadedSources, WorkspaceFiles
 from .requests import Requests
 from .stops import END_OF_ITERATION, Plan, Stop, caller_of, failing_frames, is_pause, is_raising, stack_of, waits
-from .tracing import Counts, LateTracing, TracedThreads, set_trace
+from .tracing import LateTracing, TracedThreads, set_trace
 
 _get_ident = threading.get_ident
 _current_frame = vars(sys)["_getframe"]

@@ -8,6 +8,19 @@ How that is noticed: from Python 3.8 on, modules are compiled here with a call a
 contain given lines, on the line of their `def`. The call raises an audit event when the function is entered, so that no
 trace function or profiler of the program sees a frame of ours. Code of such a function that is moved to another process
 does not run there.
+
+What a thread of the program can be:
+
+| state | what it means | known to | until |
+|---|---|---|---|
+| deferred | pytest starts, which runs no code of the workspace | `Debugger.deferred` | `engage`: waiting or traced |
+| waiting | no code with a breakpoint has run yet | `LateTracing` | such code runs, or a thread starts: traced |
+| traced | our trace function is set | `TracedThreads` | a test ends: paused; or it is lost |
+| paused | a test is over; else as waiting | `LateTracing.pause` | as waiting |
+| lost | others have taken it away | `TracedThreads.is_lost` | a test begins, or a function reports: traced |
+
+Waiting and pausing end for good with the first stop (`LateTracing.end`), and where a module with a breakpoint runs in
+which nothing reports. From then on, a thread is traced whenever there is something to stop at (`Debugger.resume`).
 """
 
 import ast
@@ -18,7 +31,7 @@ import threading
 import warnings
 
 from ..functions import FUNCTIONS, first_line, is_in_body, last_line, yields
-from ..programs.project import module_files
+from ..programs.project import load_from, module_files
 
 _current_frame = vars(sys)["_getframe"]
 _get_ident = threading.get_ident
@@ -44,8 +57,10 @@ class TracedThreads:
 
     def __init__(self, wanted, on_call):
         self._on_call = on_call
-        self._more = []  # not empty while there is more to stop at than breakpoints
-        self._on_any_call = _only_wanted(wanted, self._more, on_call)
+        # Not empty while there is more to stop at than breakpoints. A list, so that the function below sees it change:
+        # it runs at each call, and an attribute would cost more.
+        self._stops_elsewhere = []
+        self._on_any_call = _only_wanted(wanted, self._stops_elsewhere, on_call)
         self._traced = set()
 
     def set(self, needed, only_breakpoints):
@@ -55,7 +70,7 @@ class TracedThreads:
             needed: whether there is something to stop at.
             only_breakpoints: whether nothing but breakpoints.
         """
-        self._more[:] = [] if only_breakpoints else [True]
+        self._stops_elsewhere[:] = [] if only_breakpoints else [True]
         on_call = self._on_any_call if only_breakpoints else self._on_call
         set_trace(on_call if needed else None)
         (self._traced.add if needed else self._traced.discard)(_get_ident())
@@ -71,18 +86,18 @@ class TracedThreads:
         return _get_ident() in self._traced and sys.gettrace() is None
 
 
-def _only_wanted(wanted, more, on_call):
+def _only_wanted(wanted, stops_elsewhere, on_call):
     """`on_call`, but not for calls of code that has no breakpoint.
 
     Args:
         wanted: what is known so far: (whether it has one, the code object) by the id of the code object.
-        more: a list that is not empty while there is more to stop at than breakpoints.
+        stops_elsewhere: a list that is not empty while there is more to stop at than breakpoints.
     """
     known = wanted.get
 
     def on_any_call(frame, event, arg):
         found = known(id(frame.f_code))
-        return on_call(frame, event, arg) if found is None or found[0] or more else None
+        return on_call(frame, event, arg) if found is None or found[0] or stops_elsewhere else None
 
     return on_any_call
 
@@ -199,22 +214,6 @@ def _before_each_thread(begin):
     names["_start_new_thread"] = start_thread
 
 
-def load_from(code_for):
-    """Has source files that are imported from now on loaded from other code.
-
-    Args:
-        code_for: takes the loader and the path, returns the code, or None to use what the loader itself compiles.
-    """
-    loader = importlib.machinery.SourceFileLoader
-    get_code = loader.get_code
-
-    def get_other(self, fullname):
-        code = code_for(self, self.get_filename(fullname))
-        return get_code(self, fullname) if code is None else code
-
-    loader.get_code = get_other
-
-
 class EntryReports:
     """The functions that report, in modules that are imported from now on.
 
@@ -292,27 +291,3 @@ def _insert_report(function):
         node.lineno = node.end_lineno = function.lineno
         node.col_offset = node.end_col_offset = function.col_offset
     function.body.insert(0 if ast.get_docstring(function, clean=False) is None else 1, report)
-
-
-class Counts:
-    """How often each line of the running test was reached."""
-
-    def __init__(self, breakpoints):
-        self._breakpoints = breakpoints
-        self._seen = {}
-
-    def begin(self):
-        """Starts over, with a test or after one."""
-        self._seen = {}
-        self._breakpoints.span += 1
-
-    def add(self, code, line, event):
-        """Counts an event at a line of code that is followed."""
-        key = (code.co_filename, line, event)
-        self._seen[key] = self._seen.get(key, 0) + 1
-
-    def of(self, frame, event):
-        """How often the test was at this line, including this time; None if it was not followed from the start."""
-        if not self._breakpoints.follows_all(frame.f_code):
-            return None
-        return self._seen[frame.f_code.co_filename, frame.f_lineno, event]

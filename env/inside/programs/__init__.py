@@ -3,7 +3,8 @@
 | module | what it is |
 |---|---|
 | `program` | runs a program as `python` would |
-| `project`, `runner_hooks` | which files are the project's; hooks into the runners of tests |
+| `project` | which files are the project's; hooks into what it imports |
+| `runner_hooks` | hooks into the runners of tests |
 | `channel` | the control channel to the host, which the debugger and the carriers of messages use |
 | `server`, `fork_safety` | the test server, which forks programs with the test runner loaded; when it must not |
 | `syntax` | says whether an interpreter can parse a file |

@@ -1,4 +1,4 @@
-"""Runs a program as `python` would, under a debugger."""
+"""Runs a program as `python` would: one of tests, or any other; under a debugger, if one is given."""
 
 import builtins
 import contextlib
@@ -14,7 +14,8 @@ import time
 import traceback
 import types
 
-from .runner_hooks import has_run_tests, trace_below
+from .project import trace_below
+from .runner_hooks import has_run_tests
 
 STARTER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "__main__.py")
 """The script that starts the programs of this package."""
@@ -86,7 +87,10 @@ def _run(arguments, debugger, as_given):
 
 
 def _pytest_options():
-    """Options that keep plugins from running tests in other processes, or from tracing them."""
+    """Options that keep plugins from running tests in other processes, or from tracing them.
+
+    Those of xdist and forked are not among them: our plugin, which the first option loads, switches these two off.
+    """
     options = ["-p", "{}.runs.outcomes".format(__package__.rpartition(".")[0])]
     loads_plugins = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     if loads_plugins and importlib.util.find_spec("pytest_cov") is not None:
@@ -116,7 +120,7 @@ def _run_script(path, arguments, main_module):
     except OSError as error:
         raise _refusal("cannot run {}: {}".format(path, error.strerror)) from None
     if not is_python([path]):
-        raise _refusal("cannot debug {}: it is not a Python program".format(path))
+        raise _refusal("cannot run {}: it is not a Python program".format(path))
     code = compile(source, path, "exec", 0, True)
     main_module.__file__ = path
     _execute(code, main_module)

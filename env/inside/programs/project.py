@@ -1,5 +1,22 @@
-"""Which files belong to the project under test."""
+"""The project under test: which files belong to it, what it has imported, and hooks into what it imports.
 
+A file's path in the project is found in several ways, which differ in links, and in whether what is installed below the
+root (`FOREIGN`) belongs to the project:
+
+| way | used by | links | installed |
+|---|---|---|---|
+| `project_path` | outcomes, `suspects`, names of tests | kept | left out |
+| `CallRecorder._path` | `trace` | kept; followed where the path leads out | left out |
+| `WorkspaceFiles.name` | the debugger, `probes` | kept; the root has several names | left out, as is this package |
+| `real_project_path` | `patches`, the maker of bugs | followed | belongs to it |
+
+What the agent reads, and the host looks up in the workspace, keeps the name by which both know the file. `trace` and
+the debugger must find the place that they were given even where the program has imported it by another name: through a
+link, or below the root as the shell names it. `patches` and the maker of bugs match code with files, so each file must
+have one name, and all that lies below the root may be changed.
+"""
+
+import importlib.machinery
 import linecache
 import os
 import sys
@@ -46,6 +63,13 @@ def project_frames(trace, root):
     return shown if len(shown) <= INNER_FRAMES + 1 else shown[:1] + shown[-INNER_FRAMES:]
 
 
+def trace_below(trace, filename):
+    """A traceback without its first frames, as far as they are in this file; None if all of them are."""
+    while trace is not None and trace.tb_frame.f_code.co_filename == filename:
+        trace = trace.tb_next
+    return trace
+
+
 def holds_tests(path: str) -> bool:
     """Whether a path relative to the project is test code: pytest's defaults and the common layouts."""
     folders, name = path.split("/")[:-1], path.rpartition("/")[2]
@@ -80,3 +104,56 @@ def real_paths():
         return os.path.realpath(full) if os.path.islink(full) else full
 
     return real_path
+
+
+# - imports
+
+
+_waiting = {}
+"""What is to be called with a module once it is imported, by the module's name."""
+
+
+def after_import(name, function):
+    """Calls a function with a module once the program has imported it; at once if it has."""
+    if name in sys.modules:
+        function(sys.modules[name])
+        return
+    if not _waiting:
+        sys.meta_path.insert(0, _ImportWatch())
+    _waiting.setdefault(name, []).append(function)
+
+
+class _ImportWatch:
+    """The finder for modules that something waits for: it finds what the usual one does, and wraps the loader."""
+
+    def find_spec(self, name, path=None, target=None):
+        """The module's spec; None if nothing waits for it."""
+        if name not in _waiting:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                for function in _waiting[name]:
+                    function(module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def load_from(code_for):
+    """Has source files that are imported from now on loaded from other code.
+
+    Args:
+        code_for: takes the loader and the path, returns the code, or None to use what the loader itself compiles.
+    """
+    loader = importlib.machinery.SourceFileLoader
+    get_code = loader.get_code
+
+    def get_other(self, fullname):
+        code = code_for(self, self.get_filename(fullname))
+        return get_code(self, fullname) if code is None else code
+
+    loader.get_code = get_other

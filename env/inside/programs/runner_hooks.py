@@ -5,11 +5,9 @@ For pytest there are plugins: `debugger.hooks` and `runs.outcomes`.
 """
 
 import functools
-import importlib.machinery
 import os
-import sys
 
-from .project import project_path
+from .project import after_import, project_path, trace_below
 
 PASSED = ("passed", "xfailed")
 FAILED = ("failed", "error")
@@ -139,13 +137,6 @@ def _wrap_unittest(result, listener):
         _call_before(result, method, functools.partial(add, outcome))
 
 
-def trace_below(trace, filename):
-    """A traceback without its first frames, as far as they are in this file; None if all of them are."""
-    while trace is not None and trace.tb_frame.f_code.co_filename == filename:
-        trace = trace.tb_next
-    return trace
-
-
 def _wrap_sympy(reporter, listener):
     """Wraps methods of sympy's reporter, if there is one. Its code is part of the project, but not of the test."""
     if reporter is None:
@@ -221,41 +212,7 @@ def _path_of(filename):
     return project_path(str(filename), os.getcwd()) or str(filename)
 
 
-# - imports
-
-
-_waiting = {}
-"""What is to be called with a module once it is imported, by the module's name."""
-
-
-def after_import(name, function):
-    """Calls a function with a module once the program has imported it; at once if it has."""
-    if name in sys.modules:
-        function(sys.modules[name])
-        return
-    if not _waiting:
-        sys.meta_path.insert(0, _ImportWatch())
-    _waiting.setdefault(name, []).append(function)
-
-
-class _ImportWatch:
-    """The finder for modules that something waits for: it finds what the usual one does, and wraps the loader."""
-
-    def find_spec(self, name, path=None, target=None):
-        """The module's spec; None if nothing waits for it."""
-        if name not in _waiting:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
-
-            def exec_module(module):
-                execute(module)
-                for function in _waiting[name]:
-                    function(module)
-
-            spec.loader.exec_module = exec_module
-        return spec
+# - a plugin of pytest
 
 
 _plugins_before = None

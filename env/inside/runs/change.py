@@ -22,8 +22,8 @@ import os
 import symtable
 import types
 
-from ..debugger.tracing import load_from
 from ..functions import FUNCTIONS, SCOPES, descend, first_line, is_in_body, last_line, yields
+from ..programs.project import load_from
 
 _write = os.write
 

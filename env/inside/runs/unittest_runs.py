@@ -7,8 +7,8 @@ import os
 
 from ..programs.channel import append_lines
 from ..programs.program import run_program
-from ..programs.project import project_frames
-from ..programs.runner_hooks import FAILED, after_import, listen
+from ..programs.project import after_import, project_frames
+from ..programs.runner_hooks import FAILED, listen
 from ..values import exception_text
 
 
