@@ -20,7 +20,8 @@ The names below are imported when they are first used: the tools import what is 
 A part imports what is further right:
 
     commands --> swebench_export --> bugs --> verifier --> workspace, sandboxes --> tasks --> inside, diff, git
-                                  debug_env --^
+                       |          debug_env --^                                      ^
+                       `--> harness_rows ---------------------------------------------'
 
 The other parts import none of these, and neither do `inside`, `diff`, `git` and `patterns`.
 """

@@ -113,5 +113,5 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [_plain(part) for part in value]
-    json.dumps(value)
+    json.dumps(value)  # only to raise TypeError for what is no JSON data
     return value

@@ -6,15 +6,17 @@ it was sent. Imports within the package are relative, so it works under that nam
 any other. It needs the standard library alone, except that pytest's plugins and `bugs` import pytest, and
 `programs.fetch_sdist` pip.
 
-A folder imports what is further right; of `programs`, only the test server needs the warden's launcher:
+A folder imports what is further right; of `programs`, only the test server needs the warden's `launcher` and
+`system`:
 
     bugs --> runs --> debugger --> programs --> warden        verdict
 
-Against these arrows, the test server imports modules of `debugger` and `runs` when it starts, by the names in
-`programs.server.PROGRAMS` and `programs.fork_safety.PLUGINS`.
+Against these arrows there are only names, as strings, in `programs`: the test server imports modules of `debugger` and
+`runs` when it starts (`server.PROGRAMS`, `fork_safety.PLUGINS`), and whoever runs pytest has it load the plugin
+`runs.outcomes` (`program.run_program`).
 
-`loading`, `values` and `functions` serve several of them. Names such as `_open` and `_write` keep what the
-program under test may replace, in modules that run in its process.
+`values` and `functions` serve several of them, `loading` the warden and the host. Names such as `_open` and `_write`
+keep what the program under test may replace, in modules that run in its process.
 
 | process | started as | imports |
 |---|---|---|
@@ -25,7 +27,7 @@ program under test may replace, in modules that run in its process.
 | watched, changed or traced test run | `runs.whatif`, `runs.trace`, `runs.suspects` | `runs`, `debugger`, `programs` |
 | test run of pytest | plugin `runs.outcomes` or `runs.suspects` | that module and what it imports |
 | test run of unittest or sympy | `runs.unittest_runs` | that module and `programs` |
-| maker of bugs | `bugs.judge` | `bugs`, `runs`, `programs` |
+| maker of bugs | `bugs.judge` | `bugs`, `runs`, `programs`; of `debugger` only `stops` |
 | repair solver | `bugs.trials` | the same |
 | rewriting of tests for a verdict | `verdict.variants` | `verdict`, `functions` |
 | syntax tree for the host | `verdict.trees` | nothing |

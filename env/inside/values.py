@@ -38,7 +38,12 @@ class _Limit:
 
     def __init__(self):
         self._main = threading.main_thread().ident
-        self._is_on = self._is_over = False
+        # Whether the work is running. The timer goes on until it is set back, and an alarm at any other time must not
+        # raise: it would get into our own code, or into the program.
+        self._is_on = False
+        # Whether the work was interrupted. It may have caught that and returned something all the same, which then does
+        # not count: the objects of that type are too slow.
+        self._is_over = False
 
     def within(self, work):
         """What `work()` returns; None if it was interrupted. The program's own timer and handler are restored."""
@@ -53,7 +58,7 @@ class _Limit:
                 self._is_on = True
                 text = work()
             finally:
-                self._is_on = False  # From here on nothing is raised, so nothing gets into the program.
+                self._is_on = False
         except _TooLong:
             pass
         finally:

@@ -4,6 +4,7 @@
 |---|---|---|
 | the test command | `Workspace.run_tests`, which asks `outcomes` how | `outcomes`, `tracebacks` |
 | tests with lines changed, or with probes | `forked_runs` | `forked_runs` |
+| tests whose lines are noted | `Workspace.run_tests` with a plugin, or `scripts.Script` | `ranking.spectrum` |
 | tests with one function traced | `scripts.Script` | `traced_calls`, `trace_comparison` |
 | a program under the debugger | `debug_session` | `debugger_answers` |
 | the reproduction of an issue | `reproductions` | `tracebacks` |

@@ -98,7 +98,7 @@ class Answer(Announcement):
         stop, frames, index: where it is, its frames, and which of these is looked at.
     """
 
-    state: Literal["ready", "running", "stopped", "exited", "stale", "restart"]
+    state: Literal["ready", "stopped", "exited", "stale", "restart"]
     stop: DebuggerStop | None = None
     frames: list[DebugFrame] = Field(max_length=MOST)
     index: Line | None = None

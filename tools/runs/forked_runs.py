@@ -211,7 +211,8 @@ def run_forked(
     Args:
         workspace: where.
         changes: each is run on its own.
-        probes: what is watched in the unchanged run.
+        probes: what is watched in the unchanged run of all tests. With `known` there is none, and nothing is watched,
+            unless no test fails or the failing ones cannot be run alone.
         known: the unchanged tests, if they were run: then only the failing ones are run, and all of them with changes
             that let one of these pass.
         repairs_only: with `known`, run all tests only with changes that let all failing ones pass.

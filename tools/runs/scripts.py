@@ -34,7 +34,7 @@ class Script:
         self.folder = f"{workspace.sandbox.support}/{name}"
 
     def run(self, request: Mapping[str, Any], options: str = "", seconds: float | None = None) -> ExecResult:
-        """Runs the entrypoint under it, in an empty `folder`; the workspace is put back behind it.
+        """Runs the entrypoint under it, in the workspace, which is put back afterward. `folder` is emptied before.
 
         Args:
             request: without its `deadline_s`, which leaves it time to end before it is killed.

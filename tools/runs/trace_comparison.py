@@ -17,12 +17,20 @@ from gumshoe.tools.runs.traced_calls import Trace, TracedCall, is_hidden
 __all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "describe_trace", "summarize"]
 
 _NAMED = 6
+"""Arguments and results that are kept of what occurs on one side only."""
 _MOST_VALUES = 6
+"""Variables that are kept of a place where two calls part."""
 _COMPARED = 200
+"""Passing calls that a failing one is compared with; also the lines and branches that are kept of one side."""
+# What the text shows; the data hold all of it.
 _CALLS = 3
+"""Calls."""
 _HEAD, _AROUND, _TAIL = 5, 2, 5
+"""Lines of a call: at its beginning, on each side of where it differs from a passing one, and at its end."""
 _CODE, _VALUES, _LINE = 60, 100, 200
+"""Characters: of a line's code or of an argument, of the variables that a line changes, and of a line of the text."""
 _SIDE = 4
+"""Values, results and branches of what occurs on one side only."""
 
 
 class ValueDifference(BaseModel):
@@ -191,6 +199,9 @@ def _state(call: TracedCall, steps: int) -> dict[str, str]:
     for _, changed, _ in call.steps[:steps]:
         state.update(changed)
     return state
+
+
+# - what a model reads
 
 
 def describe_trace(

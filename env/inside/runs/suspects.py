@@ -10,8 +10,8 @@ run for some seconds is recorded as failing while it runs, with `running` being 
 one that failed: if the run is killed, it is a test that never ended.
 
 A test is its set-up, its own code and its tear-down, up to the exception that fails it: what runs after that, and what
-builds the message of a failed assertion, is not counted. Only the thread that runs the test and threads that it starts
-are seen, and no child processes.
+builds the message of a failed assertion, is not counted. Child processes are not seen; nor are, with `sys.settrace`,
+threads that were there before the test.
 
 Tests of unittest, Django's runner and sympy's are counted by a program that runs theirs:
 

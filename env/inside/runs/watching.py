@@ -1,8 +1,9 @@
 """Watching lines and calls: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before. Standard library only.
 
-`lines` and `trace` watch this way; `probes` and the debugger have trace functions of their own. Both ways see the
-thread that starts watching and those that it starts meanwhile, but no child processes. `watch_function` watches the
-calls of one function; `lines` has watchers of its own, which can leave out more.
+`lines` and `trace` watch this way; `probes` and the debugger have trace functions of their own. `sys.monitoring` sees
+all threads, `sys.settrace` the one that starts watching and those that are started meanwhile; neither sees child
+processes. `watch_function` watches the calls of one function; `lines` has watchers of its own, which can leave out
+more.
 """
 
 import sys
