@@ -1,3 +1,5 @@
+"""Runs as a dataset: every view, its splits, its card and what is left out."""
+
 from __future__ import annotations
 
 import json
@@ -186,6 +188,21 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path, config: Make) -> N
     assert "- outcome: 4 resolved\n" in text
     assert "- columns: `id` (string), `task_id` (string), " in text
     assert "\n- `messages`: the conversation " in text
+
+
+def test_the_card_tells_runs_of_one_name_apart(tmp_path: Path, config: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, arm in enumerate("ab"):
+        with RunFolder(tmp_path / arm / "arms" / "model", config(seed=number)) as folder:
+            folder.add(episode(f"e{number}", "p"))
+    monkeypatch.chdir(tmp_path / "b")
+    export_runs(
+        [tmp_path / "a" / "arms" / "model", Path("arms/model")], tmp_path / "out", views=["agent"], test_share=0
+    )
+    text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    listed = [line.split("|")[1].strip() for line in text.splitlines() if "arms/model" in line]
+    assert listed == ["a/arms/model", "b/arms/model"]
+    export_runs([Path("arms/model")], tmp_path / "alone", views=["agent"], test_share=0)
+    assert "\n| model | `" in (tmp_path / "alone" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_card_says_what_columns_each_view_has(tmp_path: Path, config: Make) -> None:

@@ -82,7 +82,7 @@ def render_card(
         columns: maps each view to the types of its columns, by name.
         fingerprint: part of the names of the shards.
         license: identifier of the license, such as `mit`.
-        runs: maps each run folder's name to the identity of its config.
+        runs: maps what each run is called to the identity of its config.
         sandboxes: the backends that the traces were made in.
     """
     header = {

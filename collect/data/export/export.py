@@ -94,6 +94,7 @@ def export_runs(
     _check_target(out)
     projects = _survey(runs, unique=not TREE_VIEWS.isdisjoint(views))
     held_out = held_out_projects(projects, test_share)
+    names = _names(runs)
     identities: dict[str, str] = {}
     sandboxes: Counter[str] = Counter()
     with new_folder(out) as fresh:
@@ -102,7 +103,7 @@ def export_runs(
             writers = {name: _ViewWriter(view, fresh / name, files) for name, view in made.items()}
             copies = Copies()
             for run, trajectory in _episodes(runs, copies):
-                identities[run.name] = trajectory.provenance.config_hash
+                identities[names[run]] = trajectory.provenance.config_hash
                 sandboxes[trajectory.provenance.sandbox] += 1
                 split = split_of(trajectory, held_out)
                 left_out = is_held_out_bug(trajectory) and not held_out_bugs
@@ -184,6 +185,15 @@ def _episodes(runs: Sequence[Path], copies: Copies) -> Iterator[tuple[Path, Traj
     for run in runs:
         for trajectory in copies.leave_out(read_trajectories(run)):
             yield run, trajectory
+
+
+def _names(runs: Sequence[Path]) -> dict[Path, str]:
+    """What the card calls the runs: their paths below the innermost folder around all of them, which differ even where
+    the names of folders do not, and show no more of the machine's folders than that takes.
+    """
+    paths = {run: run.resolve() for run in runs}
+    around = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
+    return {run: path.relative_to(around).as_posix() for run, path in paths.items()}
 
 
 def _reasons(counts: Mapping[str, Statistics]) -> str:
