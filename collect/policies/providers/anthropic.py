@@ -35,9 +35,11 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
     sdk_error = anthropic.APIError
     overflow_status = frozenset({400, 413})
 
+    def __init__(self, config: AnthropicConfig, **options: Any) -> None:
+        super().__init__(config, **options)
+        self._thoughts: dict[int, Blocks] = {}  # of the answers so far, by turn
+
     def _connect(self) -> anthropic.Anthropic:
-        # The thoughts of each turn. Made here, which the base's `__init__` calls: this class needs none of its own.
-        self._thoughts: dict[int, Blocks] = {}
         return anthropic.Anthropic(
             base_url=self._config.base_url, api_key=self._key, timeout=self._config.timeout_s, max_retries=0
         )
