@@ -20,8 +20,8 @@ from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
 __all__ = ["R2EGYM"]
 
-REQUIRED = ("repo_name", "docker_image", "commit_hash", "problem_statement", "parsed_commit_content")
-EXPECTED, BEFORE = "expected_output_json", "execution_result_content"
+TEXTS = ("repo_name", "docker_image", "commit_hash", "problem_statement")
+COMMIT, EXPECTED, BEFORE = "parsed_commit_content", "expected_output_json", "execution_result_content"
 ACTIVATE = f"if [ -f {ROOT}/.venv/bin/activate ]; then source {ROOT}/.venv/bin/activate; fi"
 RUN = ("bash", "run_tests.sh")
 DEBUG = ("python", "-W", "ignore", "-m", "pytest", "-q", "r2e_tests")
@@ -42,7 +42,7 @@ def _graded(task: Task, _: Oracle) -> Task:
 
 
 def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
-    row.require((*REQUIRED, EXPECTED), texts=REQUIRED[:4])
+    row.require((*TEXTS, COMMIT, EXPECTED), texts=TEXTS)
     issue = ISSUE.search(row["problem_statement"])
     task = Task(
         id=f"r2egym/{row['repo_name']}/{row['commit_hash'][:12]}",
@@ -96,11 +96,11 @@ def _name(test: str) -> str:
 
 def _gold(row: Row) -> str:
     """What the commit changes in Python files, without tests. Raises TaskError."""
-    commit = row.json("parsed_commit_content")
+    commit = row.json(COMMIT)
     try:
         changes = [_change(diff) for diff in commit["file_diffs"]]
     except (KeyError, TypeError, AttributeError) as error:
-        raise row.error(f"column parsed_commit_content lacks {error}") from None
+        raise row.error(f"column {COMMIT} lacks {error}") from None
     return make_patch({path: sides for path, sides in changes if path.endswith(".py") and not _is_test(path)})
 
 

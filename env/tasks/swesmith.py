@@ -46,8 +46,9 @@ def _graded(task: Task, oracle: Oracle) -> Task:
     """The task as a grader runs it: all tests that count, including those that the agent did not have."""
     if task.workspace.image is None:
         return task
+    put_in_bug = task.setup[:1]  # as `_instance` orders it: what follows hides tests
     files = dict.fromkeys(test.partition("::")[0] for test in (*oracle.fail_to_pass, *oracle.pass_to_pass))
-    return task.model_copy(update={"entrypoint": (*PYTEST, *files), "setup": task.setup[:1], "regime": "debug"})
+    return task.model_copy(update={"entrypoint": (*PYTEST, *files), "setup": put_in_bug, "regime": "debug"})
 
 
 def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
