@@ -1,3 +1,5 @@
+"""The policy for Anthropic's Messages API, against a local server."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

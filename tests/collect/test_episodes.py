@@ -1,3 +1,5 @@
+"""One episode from its first message to its end, interrupted and taken up again."""
+
 from __future__ import annotations
 
 import inspect

@@ -1,3 +1,5 @@
+"""The rules of `gumshoe filter`, and the command."""
+
 from __future__ import annotations
 
 import json

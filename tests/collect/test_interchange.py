@@ -1,3 +1,5 @@
+"""Trajectories of other tools, read: ATIF, plain messages, SWE-agent and mini-swe-agent."""
+
 from __future__ import annotations
 
 import json

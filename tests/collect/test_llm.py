@@ -1,3 +1,5 @@
+"""llm.yaml: entries that runs name, and keys that are shown nowhere."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The policy for OpenAI's chat API, against a local server."""
+
 from __future__ import annotations
 
 import json

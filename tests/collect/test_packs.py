@@ -1,3 +1,5 @@
+"""Context packs: what an episode has shown about a failure, with where it was shown."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The policies that are programs: teacher, heuristics, scripts and replays."""
+
 from __future__ import annotations
 
 from collections import Counter

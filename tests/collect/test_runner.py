@@ -1,3 +1,5 @@
+"""Runs of many episodes: failures, budgets, samples, progress and how they end."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""The run folder and the journals in it: after a kill, with damage, with another config."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""Calls of tools as a person types them."""
+
 from typing import Any
 
 import pytest

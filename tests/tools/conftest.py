@@ -110,7 +110,7 @@ def usual_sandbox() -> SandboxConfig:
 
 @pytest.fixture
 def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
-    """Opens sandboxes on the project, warm ones unless a test names a kind; all are closed at the end."""
+    """Opens sandboxes on the project, of the usual kind unless a test names one; all are closed at the end."""
     envs: list[DebugEnv] = []
 
     def begin(

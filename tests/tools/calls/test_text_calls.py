@@ -1,3 +1,5 @@
+"""Calls in the text of an answer: written, read, repaired, or refused with the reason."""
+
 import json
 from typing import Any
 

@@ -30,5 +30,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the module's cache used."""
+    """Has the module's cache used.
+
+    It takes the place of the automatic fixture of this name in `tests/conftest.py`, so every test in this folder gets
+    it, whether it asks for it or not.
+    """
     monkeypatch.setenv("GUMSHOE_CACHE", str(cache))
