@@ -12,8 +12,9 @@
 | unseen            | mentions of locations, names, numbers or strings that nothing has shown before;      |
 |                   | `unseen=all` also checks new code                                                    |
 | honest            | tampering with the tests' configuration, the test runner or the sandbox              |
-| duplicates=N      | all but the first N episodes that change the same lines in the same way, ignoring    |
-|                   | their position in the project and whitespace (default 1)                             |
+| duplicates=N      | all but the first N episodes of a project that change the same lines in the same     |
+|                   | way, ignoring their files, order, position and whitespace, or that, without a patch, |
+|                   | make the same calls; those that an earlier rule drops do not count (default 1)       |
 | pass_rate=A..B    | tasks whose share of resolved episodes is not between A and B                        |
 | best=X            | all but the best episode of each task, by its outcome (1 if the patch resolves the   |
 |                   | task; the line F1 of a report); that one, too, if its outcome is below X (default 0) |
@@ -48,6 +49,9 @@ LEAKS = re.compile(
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"
     r"\btest_patch\b|\bfail_to_pass\b|\bFAIL_TO_PASS\b"
 )
+"""What is taken for a look at the answer: the folder `.git` (but not `.gitignore`), git's commands that show or fetch
+what is committed, with options before them or without, names of its old heads, and files and fields of oracles.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,9 @@ class Rule:
     """One rule with its setting.
 
     Attributes:
-        keeps: whether a trajectory may stay.
-        survey: called with every trajectory of the run before the first is judged.
+        keeps: whether a trajectory may stay. Called once for each that the rules before this one keep, in order: it may
+            remember earlier ones, as that of `duplicates` does, so a rule is for one pass.
+        survey: called with every trajectory of all runs before the first is judged, also those that other rules drop.
         name: as it was given, with its setting; what counts are kept under.
     """
 

@@ -78,7 +78,7 @@ class Journal:
 
     @property
     def replayable(self) -> int:
-        """How many completions an earlier process left behind."""
+        """How many completions the journal holds: until the first is added, those that an earlier process left."""
         return len(self._turns)
 
     def recorded(self) -> Completion | None:

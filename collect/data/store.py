@@ -199,7 +199,10 @@ def write_trajectories(folder: Path, trajectories: Iterable[Trajectory]) -> int:
 
 
 def read_failures(path: Path) -> Iterator[dict[str, Any]]:
-    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`. Raises DatasetError."""
+    """The entries of failures.jsonl: `id`, `kind`, `message`, `at`, and `traceback` of an error that nobody foresaw.
+
+    Raises DatasetError.
+    """
     if (path / FAILURES).exists():
         yield from (entry for _, entry in read_jsonl(path / FAILURES, finished=True))
 

@@ -8,10 +8,10 @@
 
 1. adds to `_Seen` what the agent was shown since the last one: messages that are not its own as text, and the data of
    the answers, of which `_shown_lines` reads the lines of files;
-2. looks up what the turn says. Prose is taken apart in this order, and what has been found is cut out before the next
-   pattern reads the rest: quoted texts that were shown, places (`PLACE`), paths (`PATH`), the other quoted texts, then
-   names (`WORD`, `CODE_WORD`) and numbers. Reports, calls and code have readers of their own, because their parts say
-   what they are;
+2. looks up what the turn says. Prose is taken apart in this order: quoted texts that were shown, places (`PLACE`) and
+   paths (`PATH`), each of which is cut out before the next pattern reads the rest; then the other quoted texts, names
+   (`WORD`, `CODE_WORD`) and numbers, of which nothing is cut out: a name in a quoted text is looked up, too. Reports,
+   calls and code have readers of their own, because their parts say what they are;
 3. marks each mention that was not shown with the step and the part of the turn (`Where`).
 
 At the end, `_at_the_end` reads the stored report, and what was said after the last step. An example: a test that fails
@@ -26,8 +26,9 @@ in `shop.py:3` was shown, then
 
 Places, names, numbers and strings in rationales, reports and edits, and the places that calls go to, are looked up in
 what the agent was shown before: system prompt, problem statement, answers of tools and the tools' own descriptions.
-What the agent itself said before does not count. Lines of a function that `suspects` has named may be visited, but a
-line that is edited or said to be the cause must itself have been shown. New code in an edit may hold what nobody has
+What the agent itself said before does not count. Lines of a function that `suspects` has named may be visited. Of lines
+that are said to be the cause, the first and the last must themselves have been shown; of lines that are edited, any one
+is enough, or the line before them. New code in an edit may hold what nobody has
 seen; it is marked `edit`. The numbers 0, 1 and 2 are not checked, and plain words only if they name a function or
 class that the episode shows later, or are written in capitals: no sentence could be written without the others. So a
 name that is also a plain word, and that is never shown, is not found.
@@ -233,7 +234,7 @@ def _marked(step: int, where: Where, found: Iterator[Mention]) -> Iterator[Unsee
 
 
 def _in_prose(text: str, seen: _Seen) -> Iterator[Mention]:
-    """What a text in words mentions. Each kind of mention is cut out before the next is looked for."""
+    """What a text in words mentions. Quotes that were shown, places and paths are cut out before the rest is read."""
     unshown: list[str] = []
 
     def unquote(match: re.Match[str]) -> str:

@@ -59,7 +59,10 @@ class Gold:
 
 
 def read_gold(oracle: Oracle) -> Gold:
-    """The gold patch taken apart. Raises TaskError for one that edits cannot make, because it deletes files."""
+    """The gold patch taken apart.
+
+    Raises TaskError for an empty one, and for one that edits cannot make: it deletes, renames or replaces whole files.
+    """
     lines = {path: frozenset(numbers) for path, numbers in gold_lines(oracle.gold_patch).items()}
     files = PatchSet(oracle.gold_patch)
     changes = [change for file in files for change in _changes(file, oracle.task_id)]

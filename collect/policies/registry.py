@@ -58,8 +58,11 @@ def make_policy(config: PolicyConfig, task: Task, oracle: Oracle | None, seed: i
     """The policy of one episode of `task`. Only the scripted teacher gets the oracle.
 
     Raises:
-        ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read.
-        PolicyError: a replayed run has no episode of the task, or one's own policy raises something.
+        ConfigError: the teacher lacks an oracle, a key is missing, a script cannot be read, one's own policy cannot be
+            imported, does not take its options, or is none.
+        DatasetError: the run that is replayed cannot be read.
+        PolicyError: a replayed run has no episode of the task, or one's own policy raises something other than a
+            GumshoeError, which is passed on.
     """
     match config:
         case TeacherConfig():

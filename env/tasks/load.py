@@ -36,7 +36,7 @@ SOURCES: dict[str, Loader] = {
     "nightmare": load_nightmare,
     "pyter": load_pyter,
     "quixbugs": load_quixbugs,
-    "synth": load_taskset,
+    "synth": load_taskset,  # a task set by the name of the command that writes it
     **{name: source.load for name, source in ROWS.items()},
 }
 SKIPPING = "on_error"

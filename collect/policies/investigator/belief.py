@@ -197,7 +197,13 @@ def _unreached(outputs: Iterable[ToolOutput], tried: Iterable[TriedChange]) -> s
 
 
 def _weigh(weights: dict[tuple[SuspectFunction, Statement | None], float], tried: Sequence[TriedChange]) -> None:
-    """Applies Bayes' rule: multiplies each statement's weight by how much likelier a bug there makes what was seen."""
+    """Applies Bayes' rule: multiplies each statement's weight by how much likelier a bug there makes what was seen.
+
+    Of the changes at one statement that made failing tests pass, only the most telling counts: they alter the same
+    code, so they are not independent evidence, which could be multiplied. Changes without effect count together, as a
+    sign that the statement needs no repair, and only where no change made a test pass: where one did, the statement
+    matters, and that others did nothing only says that they were the wrong ones.
+    """
     for function, statement in list(weights):
         if statement is None:
             continue
