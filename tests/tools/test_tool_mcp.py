@@ -239,6 +239,8 @@ def test_pages_pings_notifications_and_pictures(open_env: Open):
             ["mcp:python -c 'print(1); raise SystemExit(\"no key\")'"],
             "did not start: it ended with exit code 1: no key",
         ),
+        (["mcp:python -c 'raise SystemExit(print(end=\"{\") or 2)'"], "did not start: it ended with exit code 2"),
+        (["mcp:python -c 'print(\"x\" * (1 << 20))'"], "did not start: it wrote a line of more than 1 MiB"),
         (["mcp:python plain.py"], "has no tools"),
         (["mcp:python plain.py paged"] * 2, "has a tool 'first', but another tool has that name"),
     ],

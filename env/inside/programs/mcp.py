@@ -33,9 +33,9 @@ def exchange(server, messages):
         return ended(server)
     while True:
         line = server.stdout.readline(MOST_BYTES)
-        if not line:
-            return ended(server)
         if not line.endswith(b"\n"):
+            if len(line) < MOST_BYTES:  # nothing more comes
+                return ended(server)
             server.kill()
             return {"ended": "it wrote a line of more than 1 MiB"}
         try:
