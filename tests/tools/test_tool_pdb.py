@@ -228,6 +228,11 @@ def test_log_and_catch_points_survive_an_edit(bench: Bench) -> None:
     assert "> cart.py:11 in price (raised, breakpoint 2)" in seen.text
     results: Any = seen.data["results"]
     assert [each["value"] for each in results[2]["log"]] == ["3", "None"]
+    points = [BreakpointState.model_validate(point) for point in seen.data["breakpoints"]]  # type: ignore[union-attr]
+    assert [(point.log, point.catch, point.hits, point.problem) for point in points] == [
+        ("item", None, 2, None),
+        (None, "TypeError", 1, None),
+    ]
     bench.call("rewrite", path="cart.py", start=1, end=1, code='"""A cart,\nand prices."""')
     again = bench.text("pdb", command="c")
     assert "cart.py:18 item = 3" in again

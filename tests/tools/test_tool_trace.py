@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gumshoe.env.inside.runs.calls import FIRST_STEPS
 from gumshoe.tools.runs.trace_comparison import compare, summarize
 from gumshoe.tools.runs.traced_calls import TracedCall, merge, read_trace
 from support.tools.inside import record
@@ -266,6 +267,12 @@ def test_the_nearest_passing_call() -> None:
     assert found is not None
     assert (found.passing, found.arguments, found.result) == (2, {}, ("returned x", "returned y"))
     assert compare(failing, [failing], []) is None
+
+
+def test_no_branch_leads_over_steps_that_were_left_out() -> None:
+    failing = call({}, [*range(1, FIRST_STEPS + 1), 900, 901], "x").model_copy(update={"skipped": 5})
+    branches = summarize([failing], [call({}, [1], "x")]).branches.failing
+    assert branches == [(line, line + 1) for line in range(1, FIRST_STEPS)]
 
 
 def test_what_is_not_shown_is_no_difference() -> None:

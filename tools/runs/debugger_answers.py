@@ -70,7 +70,16 @@ class CommandResult(_Part):
 
 
 class BreakpointState(_Part):
-    """A breakpoint, logpoint or `catch` as the debugger describes it; the path of a `catch` is empty."""
+    """A breakpoint, logpoint or `catch` as the debugger describes it (`breakpoints.FACTS` there).
+
+    Attributes:
+        path, line: its place; empty and 0 for a `catch`.
+        ignore: how many more times it is passed over.
+        log: the expression whose value a logpoint notes.
+        catch: the name of the type that a `catch` stops at, `*` for any.
+        hits: how often it was reached, except where its condition was false.
+        problem: why it cannot be hit.
+    """
 
     number: Line
     path: str
@@ -79,6 +88,10 @@ class BreakpointState(_Part):
     temporary: bool = False
     ignore: Line = 0
     enabled: bool = True
+    log: str | None = None
+    catch: str | None = None
+    hits: Line = 0
+    problem: str | None = None
 
 
 class Announcement(_Part):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from gumshoe.env.inside.runs.calls import FIRST_STEPS
 from gumshoe.text import cut_line, plural
 from gumshoe.tools.code.functions import Function
 from gumshoe.tools.code.source import count_common
@@ -136,8 +137,10 @@ def _only(
 
 
 def _edges(call: TracedCall) -> list[tuple[int, int]]:
-    """Which line came after which; 0 is the end of the call. Where steps are left out, the last ones do not count."""
-    lines = call.lines if not call.skipped else call.lines[:_COMPARED]
+    """Which line came after which; 0 is the end of the call. Where steps were left out of the middle, those after them
+    do not count.
+    """
+    lines = call.lines if not call.skipped else call.lines[:FIRST_STEPS]
     over = call.outcome != "unfinished" and not call.skipped
     return list(pairwise([*lines, 0] if over else lines))
 
