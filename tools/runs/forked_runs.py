@@ -111,7 +111,7 @@ class ChangeResult(LineChange):
 
     @property
     def tells(self) -> bool:
-        """Whether there is anything to know: it can be made, and was not stopped before it took effect."""
+        """Whether there is anything to know, be it why it cannot be made: it was not stopped before it took effect."""
         return bool(self.hits) or not self.timed_out
 
     @property

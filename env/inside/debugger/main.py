@@ -4,7 +4,8 @@
     GUMSHOE_CONTROL=3 python __main__.py debugger.main -- script.py argument
 
 It is started in the root of the workspace; "workspace frame" means a frame whose file is below that folder and not in
-an installed package. Only workspace frames are stopped in and shown.
+an installed package. Only workspace frames are stopped in and shown. SIGINT and `breakpoint()` stop anywhere: they
+show the workspace frames that called, or the running frame alone if there are none.
 
 The control socket is the file descriptor named by GUMSHOE_CONTROL. It carries one JSON object a line each way; the
 program's own output stays on its terminal, so nothing that it prints can be taken for an answer.

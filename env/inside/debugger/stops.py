@@ -71,7 +71,7 @@ class Stop:
         return [[number, lines[number - 1]] for number in range(first, min(len(lines), self.line + margin) + 1)]
 
     def frames_as_data(self):
-        """All frames, without their variables."""
+        """All frames. The command `locals` adds the variables of those that it has shown, as `local_values`."""
         if self._described is None:
             self._described = [self._frame_as_data(frame, line) for frame, line in self.frames]
         return self._described

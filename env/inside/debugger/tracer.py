@@ -26,15 +26,19 @@ class Debugger:
     A stop answers requests in the thread that stopped, until a command lets the program go on; other threads that come
     to a stop meanwhile wait for their turn.
 
-    Attributes:
-        state: ready (the program is not started), running, stopped or exited.
-        stop: where the program is stopped; None unless it is.
-        plan: how far a step goes; None if only breakpoints and the like stop the program.
-        requests: the conversation with the host.
-        test: the running test, if a test runner has told.
-        evaluating: the thread in which code of a command is running, if any.
-        last_exception: the one that commands call `__exception__`.
-        dead: whether this is a child of the program, in which nothing is debugged.
+    Its parts, which stay the same objects, are `files`, `breakpoints`, `sources`, `watches`, `log`, `checkpoints`,
+    `counts`, `commands`, and `requests`, the conversation with the host. What changes, and who changes it:
+
+    | attribute | what it says | set by |
+    |---|---|---|
+    | `state` | ready (the program is not started), running, stopped or exited | `resume`, `_interact`, `finish` |
+    | `stop` | where the program is stopped; None unless it is | `_interact`, `finish`, the command `jump` |
+    | `plan` | how far a step goes; None if only breakpoints and the like stop it | `resume`, `_interact` |
+    | `test` | the running test, if a test runner has told | `begin_test` |
+    | `evaluating` | the thread in which code of a command is running, if any | `inspection` |
+    | `last_exception` | the one that commands call `__exception__` | `_on_exception`, `post_mortem` |
+    | `deferred` | whether tracing is put off until `engage` | `engage` |
+    | `dead` | whether this is a child of the program, in which nothing is debugged | `detach` |
 
     Args:
         channel: leads to the host.

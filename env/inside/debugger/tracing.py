@@ -17,7 +17,10 @@ What a thread of the program can be:
 | waiting | no code with a breakpoint has run yet | `LateTracing` | such code runs, or a thread starts: traced |
 | traced | our trace function is set | `TracedThreads` | a test ends: paused; or it is lost |
 | paused | a test is over; else as waiting | `LateTracing.pause` | as waiting |
-| lost | others have taken it away | `TracedThreads.is_lost` | a test begins, or a function reports: traced |
+| lost | too deep a recursion or the program ended it | `TracedThreads.is_lost` | a test begins or ends: traced |
+
+A lost thread is also traced again when a function reports, and when the main program ends. It is not lost where the
+program has set a trace function of its own.
 
 Waiting and pausing end for good with the first stop (`LateTracing.end`), and where a module with a breakpoint runs in
 which nothing reports. From then on, a thread is traced whenever there is something to stop at (`Debugger.resume`).

@@ -15,7 +15,7 @@ from .project import FOREIGN, module_files, real_paths
 EXECUTED = ("import ", "import\t")
 """How the lines of `.pth` files begin that are executed; each other line names a folder."""
 PLUGINS = ("..runs.outcomes", "..runs.suspects", "..runs.trace")
-"""Our own plugins that pytest is told to load."""
+"""Our own plugins that pytest is told to load, without `debugger.hooks`: that comes with the debugger."""
 
 
 class LoadedRunner:

@@ -50,7 +50,8 @@ def run_program(arguments, debugger=None, as_given=False):
 
     An exception that nothing catches is shown to the debugger's `post_mortem` before it ends the program. Unless the
     program is to run as given, pytest gets options that keep its plugins out of the debugger's way. Threads that are
-    left do not keep a runner of tests from ending, unless there is a debugger.
+    left do not keep a program whose tests unittest ran from ending, unless there is a debugger; the plugin
+    `outcomes` does the same for pytest, nothing does for sympy's runner.
     """
     code = _run(arguments, debugger, as_given)
     if debugger is None and has_run_tests():

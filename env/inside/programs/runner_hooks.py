@@ -92,7 +92,7 @@ _run_tests = set()
 
 
 def has_run_tests():
-    """Whether a listener was told of a test that unittest or sympy's runner ran."""
+    """Whether a listener was told of a test that unittest ran; those of sympy's runner are not noted."""
     return bool(_run_tests)
 
 

@@ -18,7 +18,7 @@ How each knows which test runs, and what it watches with:
 
 | who watches | is told of tests of pytest by | of unittest and sympy's runner by | watches with |
 |---|---|---|---|
-| `suspects` | `outcomes.observe_pytest` | `programs.runner_hooks` | `lines`: pays for a line once per test |
+| `suspects` | `outcomes.observe_pytest` | `programs.runner_hooks` | `lines`: which ones have run, not how often |
 | `trace` | `outcomes.observe_pytest` | `programs.runner_hooks` | `watching.watch_function`: all lines of one function |
 | `probes` | `debugger.hooks` | `debugger.hooks` | breakpoints of the debugger, in a trace function of its own |
 | maker of bugs | `bugs.recorder` | it runs pytest alone | `lines` |

@@ -8,11 +8,13 @@ from ..programs.project import project_path
 from ..values import attributes_of, describe_exception, not_shown, short_repr, slow_types
 
 FIRST_STEPS, LAST_STEPS = 200, 40
+"""Lines of one call that are kept, at its beginning and at its end."""
 FIRST_CALLS, LAST_CALLS = 100, 20
 """Calls of one test that are kept."""
 FULL_LINES, FULL_CHARACTERS = 30000, 1 << 20
 """Lines of one test, and characters of values, after which only its calls are recorded."""
 VARIABLES = 30
+"""Variables of a frame that are looked at; `self` is one, whatever attributes it has."""
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 """Seconds for describing the values of one test; LEAST_S once those of all tests have taken ALL_S."""
@@ -20,7 +22,22 @@ _DULL = (type(os), type(project_path), type(len), type)
 
 
 class Call:
-    """One call, while it goes on and afterwards."""
+    """One call, while it goes on and afterwards.
+
+    Attributes:
+        number: its place among the test's calls, from 1.
+        count: how many calls of the test were equal, with this one.
+        caller: the nearest calling frame in the project, or None.
+        arguments: {name: description} of its variables when it began.
+        steps: its first lines, at most `FIRST_STEPS`, each with what it changed and the exception raised there.
+        last: its last lines after those, at most `LAST_STEPS`.
+        length: how many lines it ran, kept or not.
+        values: {name: (the value if it is plain, else None, description)}: what its variables were when last looked
+            at. Empty once the call is over.
+        error_seen: the exception seen since the last line began, until that line's step has it; or None.
+        outcome, value: how it ended, and what it returned or raised.
+        yields, yielded: descriptions of what it yielded first, and how many values it yielded.
+    """
 
     def __init__(self, number, caller):
         self.number = number

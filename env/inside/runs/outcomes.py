@@ -1,9 +1,10 @@
 """Pytest plugins. The module itself writes the outcome of each test as soon as it is known. PYTEST_DONT_REWRITE
 
 Works with pytest 3.6 and later. It appends one JSON line per finished test, `{"id", "outcome", "message", "frames"}`,
-to the file named by GUMSHOE_OUTCOMES, and does nothing without that variable. Each line is written at once, so that
-what is known survives when the run is killed. If GUMSHOE_ONLY names a file with a JSON list of test ids, only these
-tests are run, and only their files are collected. pytest does not stop at a failure, whatever its options say.
+to the file named by GUMSHOE_OUTCOMES, and none without that variable. Each line is written at once, so that what is
+known survives when the run is killed. If GUMSHOE_ONLY names a file with a JSON list of test ids, only these tests are
+run, and only their files are collected. In any case, tests run in this process, and pytest does not stop at a failure,
+whatever its options say.
 
 `outcome` is passed, failed, error, skipped, xfailed or xpassed. Until it is known, the line of a test says what would
 be true if the process ended now: not_run once it is collected, crashed while it runs. `message` holds the exception,

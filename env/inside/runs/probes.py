@@ -220,7 +220,7 @@ class ProbeDebugger:
     # - telling
 
     def _tell(self, probe, moment, found):
-        """Writes what was found, unless the same was already found in this test."""
+        """Writes what was found, unless the same was found before in this test and the probe asks for another time."""
         known = (probe.index, moment.event, moment.test, json.dumps(found, sort_keys=True))
         if known in self._known and not (probe.time and probe.is_about(moment)):
             return

@@ -175,7 +175,7 @@ def _codes_below(frame):
 
 
 def pytest_configure(config):
-    """Registers the plugin where it is wanted; tests that xdist hands to other processes cannot be added up."""
+    """Has pytest tell of its tests where the variable is set; they have to run in this process."""
     path = os.environ.get("GUMSHOE_LINES")
     if path:
         from .outcomes import observe_pytest  # which needs pytest
@@ -188,6 +188,8 @@ def main(arguments):
     program, request = read_request(arguments, "GUMSHOE_SUSPECTS", "runs.suspects")
     if request is None:
         return 2
+    # The program may run pytest in this process or in a child, where the plugin needs nothing but the record: so these
+    # variables stay. `trace` uses `announce_plugin`, which takes them back: its recorder is in this process alone.
     os.environ["GUMSHOE_LINES"] = request["record"]
     os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (__name__, os.environ.get("PYTEST_PLUGINS"))))
     os.environ["PYTHONPATH"] = os.pathsep.join(

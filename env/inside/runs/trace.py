@@ -39,8 +39,8 @@ _getpid = os.getpid
 GRACE_S = 1.0
 """How long the program may take to write its calls once the time is up."""
 TIMED_OUT = 124
-ALL_CHARACTERS = 4 << 20
-"""Characters of values that are recorded of all tests."""
+ALL_BYTES = 4 << 20
+"""Once all lines of the record have so many bytes, the calls of later tests are only counted."""
 PASSING_CALLS, ALL_CALLS = 400, 1000
 """Calls that are recorded of all passing tests, and of all tests."""
 YIELDS = 20
@@ -134,7 +134,7 @@ class CallRecorder(Observer):
         test = self.test
         if not test.number and not lost:
             return
-        full = self._written >= ALL_CHARACTERS or self._calls >= ALL_CALLS
+        full = self._written >= ALL_BYTES or self._calls >= ALL_CALLS
         kept = [] if full else test.kept()
         if not failed:
             kept = [call for call in kept if self._is_new(call)]

@@ -19,10 +19,11 @@ tests do not fail when run alone, or are not pytest's, every run is of all tests
 Into `folder` go `N.jsonl` with the outcomes of run N, or `N.failing.jsonl` if that is of the failing tests alone,
 `probes.jsonl` with what the probes saw, and `answer.json`, a list: for each run its `exit_code` (None: stopped for
 taking too long, or never started), `duration_s`, how often the change took effect (`hits`), whether all tests were run
-(`whole`), or `error`: why the change cannot be made. A variant may take `PATIENCE` times as much processor time as the
-unchanged run took in all; one that waits instead, `forks.WALL_FACTOR` times as long as that. `usual_s` is how long all
-tests take unchanged, for the case that they are not run here. After `deadline_s` seconds, all runs are over: those of
-the failing tests alone end in time for all tests to run once more.
+(`whole`), or `error`: why the change cannot be made. A run of all tests may use `PATIENCE` times as much processor
+time as all tests took unchanged; one that waits instead may take `forks.WALL_FACTOR` times as long as that. A run of
+the failing tests alone may take `PATIENCE` times as long as they took unchanged, be it computing or waiting. `usual_s`
+is how long all tests take unchanged, for the case that they are not run here. After `deadline_s` seconds, all runs are
+over: those of the failing tests alone end in time for all tests to run once more.
 """
 
 import contextlib
@@ -234,7 +235,13 @@ class ChangedRuns:
         return {number: Run(number, self._folder, **answer) for number, answer in pairs}
 
     def _run_collected(self, session, changes, in_child):
-        """Runs the tests that pytest has collected. Returns the runs; raises `in_child` in forks."""
+        """Runs the tests that pytest has collected. Returns the runs; raises `in_child` in forks.
+
+        `in_child` leaves `work` for `outcomes.Collected`, which catches it: pytest runs the tests in the fork, and
+        `_run_program`, below it on the stack, ends the process. The plugin that writes the outcomes has had a file
+        since pytest was configured, `collected.jsonl`: a fork gives it one of its own. It goes by the name under which
+        `outcomes.pytest_configure` has registered it.
+        """
         end = self._end - min(self._request["usual_s"], (self._end - time.time()) / 2)
         functions = Functions(os.getcwd())
 

@@ -1,7 +1,8 @@
-"""Sites of a test file that can be made false: the comparisons of its tests, and assertions put at their end.
+"""Sites of a test file that can be made false: the comparisons of its tests, assertions put at their end, and the exits
+of a script.
 
-Each site has a text that keeps the meaning and one that makes an assertion false, of the same length and with the same
-number of lines. Which is which cannot be seen without evaluating it.
+A site has a text for each thing that it can be asked for: KEPT, OTHER and WRONG, see `source`. All have the same length
+and the same number of lines. Which is which cannot be seen without evaluating it.
 """
 
 import ast
@@ -42,6 +43,9 @@ def {name}(wrong, check, *values, **options):
     if wrong:
         raise AssertionError
     return result
+"""
+"""Calls `check`, such as `assertEqual`, with its own arguments. Where `wrong` is true, the call has to fail: the helper
+returns then, and raises AssertionError if it does not fail.
 """
 _EXITS = {ast.dump(ast.parse(text, mode="eval").body) for text in ("sys.exit", "exit")}
 

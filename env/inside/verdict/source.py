@@ -4,8 +4,15 @@ import io
 import tokenize
 
 KEPT, OTHER, WRONG = range(3)
-"""What a site asks for: what it did; to be unequal to another value, as a right result is; to be equal to another
-value, so that it fails.
+"""What a site asks for; for example, where the test has `assert total == 7`:
+
+| asks for | that is | text | with 7 |
+|---|---|---|---|
+| KEPT | what it did | `assert (not total == ((7), 77798)[0]) == ("bvdn" < "appb")` | passes |
+| OTHER | to be unequal to another value | `assert (not total == ((7), 77798)[1]) == ("appb" < "bvdn")` | passes |
+| WRONG | to be equal to another value | `assert (not total == ((7), 77798)[1]) == ("bvdn" < "appb")` | fails |
+
+An assertion at the end of a test has one text that holds, for KEPT, and one that is false, for both of the others.
 """
 
 _BETWEEN_STATEMENTS = (tokenize.NL, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)

@@ -10,10 +10,10 @@ Nothing of the project is imported or run. The request is JSON:
 
 A definition is `path::Class.function`; all tests that run it share its variants. Tests that are made at run time have
 no function by their name: they share `path::<made>`, which stands for the functions that may make them, and all tests
-of the file are true or false together. They are varied only if that is proven to work. `vary` names the tests to vary
-where nothing is proven; otherwise exactly the proven definitions are varied. Without `draw`, every definition holds in
-the first variant and fails at its end in the second one. With `all`, unproven comparisons are changed, too. The file
-ANSWER holds
+of the file are true or false together. They are varied only if that is proven to work, or with `all`. `vary` names the
+tests to vary where nothing is proven; otherwise exactly the proven definitions are varied. Without `draw`, every
+definition holds in the first variant and fails at its end in the second one. With `all`, unproven comparisons are
+changed, too. The file ANSWER holds
 
     {"contents": [{path: content in base64}, the same], "tests": {test id: [definition]},
      "definitions": {definition: {"path", "false_in": 0 or 1, "comparisons": [number of each changed comparison],
