@@ -29,9 +29,10 @@ difficulty have found lies in the folder of the package's set, by keys without i
 
 What a key leaves out is not noticed:
 
+- environment: one stays as it was built when another Python is installed, or newer dependencies are released
 - get: an unpinned requirement (`toolz`) stays at the version that was the newest when it was first fetched
 - history: what became of a commit stays when `baseline.run_timeout_s` or `bug_run_s` is changed, although a run that
-  reaches its limit may be the reason
+  reaches its limit may be the reason, or when a Python is installed that its environment lacked
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PackageHarvest:
 
 
 # Changed whenever a stage gives a different result for the same input; check and difficulty aside.
-VERSION = 7
+VERSION = 8
 
 
 def stage_key(*parts: Any) -> str:

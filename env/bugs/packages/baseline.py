@@ -174,7 +174,11 @@ class BaselineFinder:
     @property
     def _kept(self) -> list[str]:
         """The tests that are not dropped."""
-        return [test for test in self._tests if not self._dropped.keys() & {test, _function(test)}]
+        return [test for test in self._tests if not self._is_dropped(test)]
+
+    def _is_dropped(self, test: str) -> bool:
+        """Whether a test is dropped, on its own or with its function or file."""
+        return not self._dropped.keys().isdisjoint((test, _function(test), test.partition("::")[0]))
 
     @property
     def _by_file(self) -> dict[str, list[str]]:
@@ -229,7 +233,7 @@ class BaselineFinder:
     def _require_enough(self) -> None:
         """Refuses a package with too few tests. Raises TaskError."""
         first = self._runs[0]
-        left = [test for test, outcome in first.items() if outcome in PASSING and test not in self._dropped]
+        left = [test for test, outcome in first.items() if outcome in PASSING and not self._is_dropped(test)]
         if len(left) >= self._config.min_tests:
             return
         failed = [
@@ -260,7 +264,7 @@ class BaselineFinder:
         """Drops the rest of the files most of whose tests are dropped: a command has a size limit."""
         files = self._by_file
         while len(self._arguments()) > self._config.max_deselected:
-            left = {file: [test for test in tests if test not in self._dropped] for file, tests in files.items()}
+            left = {file: [test for test in tests if not self._is_dropped(test)] for file, tests in files.items()}
             mixed = [file for file in files if left[file] and len(left[file]) < len(files[file])]
             if not mixed:
                 break
@@ -269,7 +273,7 @@ class BaselineFinder:
 
     def _arguments(self) -> list[str]:
         """Pytest's options that leave out what is dropped; a file whose tests all go is left out as a whole."""
-        whole = {file for file, tests in self._by_file.items() if all(test in self._dropped for test in tests)}
+        whole = {file for file, tests in self._by_file.items() if all(map(self._is_dropped, tests))}
         whole |= {test for test in self._dropped if "::" not in test}
         singles = [test for test in self._dropped if test.partition("::")[0] not in whole]
         return [*(f"--ignore={file}" for file in sorted(whole)), *(f"--deselect={test}" for test in singles)]

@@ -117,6 +117,20 @@ def test_where_too_many_tests_of_a_file_fail_the_file_goes_as_a_whole(project: P
     assert found.deselected["tests/test_wrong.py::test_4"] == "fails"
 
 
+def test_a_file_whose_functions_all_go_goes_as_a_whole(project: Path) -> None:
+    lists = "import pytest\n\n\n@pytest.mark.parametrize('number', range(50))\ndef test_more(number): ...\n"
+    (project / "tests" / "test_more.py").write_text(lists)
+    found = baseline_of(project, max_tests=60)
+    assert found.deselected == {"tests/test_more.py::test_more": "50 tests (baseline.max_tests)"}
+    assert found.arguments[-1] == "--ignore=tests/test_more.py"
+    assert len(found.passing) == 46
+
+
+def test_tests_of_functions_that_go_do_not_count_as_usable(project: Path) -> None:
+    with pytest.raises(TaskError, match=r"^6 of its 46 tests are usable, 20 are needed \(baseline.min_tests\)"):
+        baseline_of(project, max_tests=10, min_tests=20)
+
+
 def test_a_refusal_names_the_limit(project: Path) -> None:
     with pytest.raises(TaskError, match=r"46 of its 46 tests are usable, 60 are needed \(baseline.min_tests\)"):
         baseline_of(project, min_tests=60)
