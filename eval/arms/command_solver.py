@@ -39,6 +39,8 @@ __all__ = ["CommandSolver", "Ran", "RelayTarget", "run_with_endpoint"]
 
 
 ATTEMPTS = "attempts.jsonl"
+NOT_STARTED = 127
+"""The exit code for a program that could not be started, as the relay and shells have it."""
 GIVEN_FILES = {"problem_file": "problem.md", "pack_file": "pack.json", "trajectory": "record/trajectory.json"}
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 RELAYED_PATH = re.compile(r"/[\w./-]*")
@@ -82,7 +84,10 @@ class CommandSolver:
         self._folder = folder
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """Checks the program's endpoint; the attempts that the folder lacks are left."""
+        """Checks the program's endpoint; so many attempts are left as the folder has too few.
+
+        Those made with an earlier config of the program are counted as if they were this one's.
+        """
         config = self._config
         left = max(0, attempts - count_lines(self._folder / ATTEMPTS))
         if left and config.endpoint is not None:
@@ -96,7 +101,7 @@ class CommandSolver:
 
         Raises:
             SandboxError: a sandbox broke.
-            PolicyError: the program did not start, or its endpoint answered nothing.
+            PolicyError: the program did not start, asked and got no answer, or failed before its endpoint answered.
         """
         cache = JsonlCache(self._folder / ATTEMPTS)
         todo = {self._key(one): one for one in attempts if cache.get(self._key(one)) is None}
@@ -169,9 +174,14 @@ class CommandSolver:
         )
 
     def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
-        """Raises PolicyError for a program or server that does not work, which says nothing about the task."""
+        """Raises PolicyError where the outcome says nothing about the task: the program did not start; it asked its
+        endpoint, or one that it does not have, and got no answer; or it has an endpoint, got no answer from it, and
+        failed. Without an endpoint, a program that fails has just not succeeded.
+        """
         if endpoint.failure and not endpoint.answered:
             raise PolicyError(f"{self.name}: its endpoint did not respond: {endpoint.failure}")
+        if self._config.endpoint is None and ran.exit_code != NOT_STARTED:
+            return
         if ran.exit_code not in (0, None) and not endpoint.answered:
             last = (ran.output.strip().splitlines() or ["no output"])[-1]
             raise PolicyError(
