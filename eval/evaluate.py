@@ -5,12 +5,14 @@ Everything is loaded and checked before any episode is run. What is on disk then
     gold.jsonl                                  with `flaky_runs`: whether the gold patch fixes each task every time
     config.yaml                                 that of this start
     arms/ARM/                                   run folders with the episodes, one by one
+    solver/static.jsonl                         the packs of the arm `static`, in its turn, one by one
     answers.jsonl                               files of tasks in images that the answers of others name
     solver/, solver.jsonl, grades.jsonl         what solvers did, and the grades of patches, one by one
     sources.jsonl                               files of tasks in images that episodes name, to score functions
     preds/ARM.jsonl, preds.jsonl                patches
     results.jsonl, summary.json, timing.json    once before the official harness runs, and again with its verdicts
     finished.json                               what was run, if nothing stopped it: the same again has nothing to run
+    harness/ARM/                                what the official harness reads and writes
 """
 
 from __future__ import annotations
@@ -236,18 +238,23 @@ class _Prepared:
 def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     """Makes the arms, loads the tasks, and has every part check itself.
 
-    Servers and sandboxes are checked only if something is left to run. Scoring what is finished takes no server, and
-    sandboxes only for patches that could not be graded before, and for files of images that were not read before.
+    Servers and sandboxes are checked only if something seems to be left to run: what is finished takes neither, but for
+    sandboxes for patches that could not be graded before, and for files of images that were not read before. What is
+    left is counted without knowing the packs, so it may be too much where packs are missing or equal, and too little
+    once the solver has been changed: then a fault shows only when it is met.
 
     Raises:
-        GumshoeError: something is missing or wrong. The message has a line for each fault.
+        GumshoeError: something is missing or wrong. The message has a line for each fault that was found; where an
+            agent cannot be made, no arm and no server is checked.
     """
     checks = Checks()
-    arms = make_arms(config)
+    arms: tuple[Arm, ...] = ()
     tasks: tuple[Pair, ...] = ()
     scorers: tuple[Scorer, ...] = ()
     rows: Sequence[Mapping[str, Any]] = ()
     losses: tuple[LossCurve, ...] = ()
+    with checks.collect():
+        arms = make_arms(config)
     with checks.collect():
         scorers = load_scorers(config.metrics)
     with checks.collect():

@@ -71,6 +71,17 @@ def test_all_faults_are_listed_together_and_nothing_is_played(
     assert not (tmp_path / "out").exists()
 
 
+def test_an_agent_that_cannot_be_made_hides_no_other_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    agent = {"kind": "seeker", "prompt": str(tmp_path / "none.jinja")}
+    solver = {"kind": "scripted"}
+    arms = [{"name": "one", "policy": {"kind": "suspect"}}]
+    more = {"agent": agent, "solver": solver, "training_log": str(tmp_path / "none.jsonl")}
+    assert main(["eval", str(write_config(tmp_path, str(tmp_path / "no_tasks"), arms, **more))]) == 2
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.endswith("3 problems, so nothing was run:")
+    assert [text for text in ("none.jinja", "none.jsonl", "no_tasks") if sum(text in line for line in lines) != 1] == []
+
+
 def test_what_is_finished_is_scored_again_without_its_server(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
