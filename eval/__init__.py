@@ -18,11 +18,11 @@
 | `swebench` | the official SWE-bench harness: predictions, a run of it, its report, its verdicts as scores |
 | `commands` | the command lines, of the servers, too |
 
-| servers, and what training uses | holds |
+| servers, and what goes with training | holds |
 |---|---|
 | `serve` | model folders behind an OpenAI-compatible endpoint; evaluations start it, too |
 | `mcp`, `view` | the tools for any agent, and the viewer of traces, datasets and evaluations |
 | `live`, `openenv` | episodes for a model that is being trained, in this process and from a server |
 | `web` | who may ask `openenv`, `mcp` and `view`, and how they listen |
-| `masks` | what training makes of a conversation, computed by a separate program |
+| `masks` | what training makes of a conversation, for the viewer and the check of `serve` |
 """

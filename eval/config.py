@@ -197,7 +197,7 @@ class SolverConfig(Config):
     references: tuple[ReferenceName, ...] | None = Field(
         default=None,
         description="additional arms (solo, no_pack, static, oracle_pack, debug, rewrite); null: the first "
-        "four for a policy, without solo for the script",
+        "four for a policy, without solo for a script or a command",
     )
 
     @model_validator(mode="after")
@@ -244,7 +244,7 @@ class EvalConfig(Config):
     out: str = Field(description="folder of the evaluation; made if missing, resumed if there")
     title: str = Field(default="How much does the seeker see?", description="headline of the report")
     vars: dict[str, str] = Field(
-        default_factory=dict, description="values of {name} in models, answers, earlier and training_log"
+        default_factory=dict, description="values of {name} in models, answers, earlier, training_log and solver.pack"
     )
     tasks: TasksConfig = Field(description="which tasks; a limit is divided evenly between their splits")
     agent: AgentConfig = Field(default=AgentConfig(kind="seeker"), description="agent of every arm")

@@ -1,4 +1,4 @@
-"""What training makes of a conversation: computed by a separate program, the only one that loads a tokenizer.
+"""What training makes of a conversation: computed by a separate program, so that this process loads no tokenizer.
 
 It is `python -m gumshoe.train.masks MODEL`, which reads one conversation per line and answers each with a line.
 """

@@ -48,11 +48,13 @@ SHUTDOWN_S = 3
 
 
 class Guard:
-    """Refuses whoever has no business here, over HTTP and WebSockets. Every server that we start is behind one.
+    """Refuses whoever has no business here, over HTTP and WebSockets. The viewer,
+    `gumshoe mcp` and `gumshoe openenv` are behind one; model servers are not.
 
     - The host name that is asked for must be one of this server's: a page elsewhere whose name is made to resolve to
       this address (DNS rebinding) asks for its own name.
-    - A page of another site or another port gets no answer, even if the browser would send a cookie.
+    - A page of another site or another port gets no answer, even if the browser would send a cookie. It may link
+      here, though: what browsers mark as navigation passes this test.
     - With a token, every request must carry it, as a bearer token or a page's cookie. A program that sends the bearer
       token may come from another site, as no browser sends it by itself; the host name must be right all the same.
 

@@ -84,8 +84,8 @@ class BuildConfig(Config):
     as_of: str = Field(
         default="",
         pattern=r"^(\d{4}-\d{2}-\d{2})?$",
-        description="a day, as YYYY-MM-DD: no package that came later is used, and a Python that came later only if no "
-        "earlier one is allowed; empty: the newest packages",
+        description="a day, as YYYY-MM-DD: no package is used that its index says came later, and a version of Python "
+        "such as 3.12 that first came later only if no earlier one is allowed; empty: the newest packages",
     )
     install_timeout_s: float = Field(default=900.0, gt=0, description="time limit for one installation, in seconds")
     collect_timeout_s: float = Field(default=120.0, gt=0, description="time limit for collecting the tests, in seconds")

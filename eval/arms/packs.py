@@ -215,9 +215,9 @@ def oracle_pack(oracle: Oracle) -> ContextPack:
 
 
 def static_pack(workspace: Workspace) -> ContextPack:
-    """The functions that the problem statement names, found with grep alone: nothing is run.
+    """The functions and classes that the problem statement names, found with grep alone: nothing is run.
 
-    Functions whose name appears in the statement come first, ordered by how often it does; at most five.
+    At most five: those whose name appears in it most often come first.
     """
     words = WORD.findall(workspace.task.problem_statement)
     found: list[tuple[int, Location]] = []

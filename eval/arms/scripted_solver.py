@@ -62,7 +62,8 @@ class ScriptedSolver:
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """It is a fault if the tests of a task are hidden, so that no change can be tried.
 
-        At most as many attempts are left as are returned: those with equal packs have one line in the file.
+        So many attempts are left as the file has too few lines. That is too many where packs are equal, which share a
+        line, and too few after a change of `tries` or the seed, since the lines of earlier ones count, too.
         """
         hidden = next((task.id for task, _ in tasks if task.regime != "debug"), None)
         with checks.collect():

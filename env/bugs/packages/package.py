@@ -108,6 +108,7 @@ class _Stages:
             built, key = self._environment(fetched)
             report.environment, report.skipped = built.lock.name, built.skipped
             _write_locks([built], package.folder)
+        # The set may hold tasks of an earlier harvest, to which the history stage would add its own.
         write_taskset(package.folder, ())
         if config.per_package:
             with self._stage("baseline"):

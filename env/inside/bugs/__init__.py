@@ -7,7 +7,7 @@ The maker of bugs starts `judge`, the repair solver of the evaluation `trials`.
     |- ProjectSuite.collected  imports the clean project and collects its tests, once for all variants
     |  `- run                  gives changed functions their new code, then runs some tests: `RUNS_IN_PLACE` a variant
     `- ProjectSuite.collected  imports a variant that changes what runs at the import, and collects its tests
-       `- run                  runs some of the tests: once or twice
+       `- run                  runs some of the tests or all: once or twice
 
     trials                     the program; it writes a variant into the project's files
     `- run_pytest              imports the project as it is now and runs its tests

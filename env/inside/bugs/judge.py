@@ -64,7 +64,7 @@ class CleanRuns:
             `unstable`, which have other outcomes in the second run, and `unseeded`, after which the random numbers are
             others there; or just a `status`, if the run came to nothing. Then there is nothing else.
         is_fit: whether variants can be judged: the suite passes, with the same outcomes in both runs.
-        covered: which tests execute which line, {path: {line: [test, ...]}}.
+        covered: which tests execute which line, {path: {line: [test, ...]}}. Each line is a string: these come as JSON.
         modules: the names of what is imported from outside of the project.
         unfollowed: the tests of which not all lines are known.
         cpu_s, wall_s: the limits of a run of the whole suite.
@@ -90,6 +90,7 @@ class CleanRuns:
         tests = set()
         for path, numbers in lines.items():
             for number in numbers:
+                # The keys of JSON are strings.
                 tests.update(self.covered.get(path, {}).get(str(number), []))
         return sorted(tests)
 
@@ -296,6 +297,7 @@ def serve(request, project, results):
         return
     project.cpu_s, project.wall_s = baseline.cpu_s, baseline.wall_s
     preload(baseline.modules)
+    # What an earlier process or the runs of the baseline left behind goes.
     project.read_clean_entries()
     project.restore()
     freeze()

@@ -5,10 +5,11 @@ Reads one JSON request from standard input:
     {"arguments": [pytest's], "wall_s": seconds, "cases": {id: [path, text]}, "orders": [[id, ...], ...]}
 
 and prints one JSON object: {"passed": {id: true or false}}. Each order is followed up to its first case that makes all
-tests pass; what was tried for one order is known to the others.
+tests pass; what was tried for one order is known to the others. Cases that no order came to are missing.
 
 What makes it fast: pytest is loaded once, a variant runs the failing tests alone, and the first failure ends it. Only
-a variant that passes them costs a run of the whole suite.
+a variant that passes them costs a run of the whole suite. If nothing fails to begin with, each variant runs the suite,
+and one that passes runs it twice.
 """
 
 import json
@@ -21,7 +22,12 @@ from .recorder import OutcomeRecorder, failing
 
 
 class Trials:
-    """The project in the current folder, and what is known of it."""
+    """The project in the current folder, and what is known of it.
+
+    Making one runs the whole suite, to learn which tests fail and how long it takes: ten times that, and at least two
+    seconds, is what a later run may take. If no test fails, or the run ends without outcomes, the whole suite stands in
+    for the failing tests.
+    """
 
     def __init__(self, request):
         self._arguments = [*request["arguments"], "-p", "no:cacheprovider", "--tb=no", "--rootdir", os.getcwd()]
