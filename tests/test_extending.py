@@ -76,6 +76,10 @@ def write_config(folder: Path, **given: object) -> Path:
     return path
 
 
+def load_source(names: list[str]) -> object:
+    return load_tasks(*names)
+
+
 def trajectories(folder: Path) -> list[dict[str, object]]:
     lines = (folder / "run" / "trajectories.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
@@ -129,122 +133,74 @@ def test_a_tool_beside_the_config_is_found_from_anywhere(examples: Path, gumshoe
     assert len(trajectories(examples)) == 2
 
 
-def test_a_tool_that_does_not_exist_takes_no_run_folder(examples: Path, run_here: Run) -> None:
-    config = write_config(examples, policy={"kind": "teacher"}, agent={"tools": ["my_tols:wc", "submit"]})
-    done = run_here("collect", str(config))
-    assert done.returncode == 2
-    assert "No module named 'my_tols'" in done.stderr
-    assert not (examples / "run").exists()
+IMPORTS = """\
+from __future__ import annotations
+from collections.abc import Callable
+from gumshoe.protocols import Workspace
+from gumshoe.tools import tool
+"""
+UNMADE = "class It:\n    def __init__(self):\n        self.words = open('words.txt')\n"
+SCORER = "class It:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
+
+
+def a_tool(signature: str) -> str:
+    return f'{IMPORTS}@tool\ndef It({signature}) -> str:\n    """Counts."""\n'
+
+
+def a_tool_class(body: str) -> str:
+    return f"from gumshoe.tools.base import BaseTool\nclass It(BaseTool):\n    {body}\n"
 
 
 @pytest.mark.parametrize(
-    ("module", "code", "said"),
+    ("load", "code", "said"),
     [
+        (make_tools, "", "tool 'odd:It' cannot be imported: module 'odd' has no attribute 'It'"),
+        (make_tools, "It = 1 / 0\n", "odd.py:1: ZeroDivisionError: division by zero"),
+        (make_tools, "It = (\n", "SyntaxError: '(' was never closed"),
+        (make_tools, UNMADE, "odd.py:3: FileNotFoundError: "),
+        (make_tools, a_tool("path"), "odd.py:5: TypeError: tool It: parameter 'path' needs a type"),
+        (make_tools, a_tool("path: Unknown"), "tool It: a type cannot be found: name 'Unknown' is not defined"),
+        (make_tools, a_tool("path: Callable"), "tool It: parameter 'path' has a type that JSON cannot carry"),
+        (make_tools, a_tool("path: str = 3"), "tool It: the default of 'path' is not of its type"),
+        (make_tools, a_tool("path: str, workspace: Workspace"), "the parameter 'workspace' must come first"),
+        (make_tools, a_tool("*paths: str"), "tool It: parameter 'paths' cannot be given by name"),
+        (make_tools, a_tool_class("name = 'wc'"), "it needs a name, and a method run"),
         (
-            "untyped",
-            'from gumshoe.tools import tool\n@tool\ndef wc(path) -> str:\n    """Counts."""\n',
-            "untyped.py:2: TypeError: tool wc: parameter 'path' needs a type",
+            make_tools,
+            a_tool_class("name = 'wc'\n    def run(self, path: str) -> str: ..."),
+            "run must take the workspace first",
         ),
-        ("dividing", "wc = 1 / 0\n", "dividing.py:1: ZeroDivisionError: division by zero"),
-        ("unclosed", "wc = (\n", "SyntaxError: '(' was never closed"),
-    ],
-)
-def test_a_module_that_cannot_be_imported_is_one_line_with_its_place(
-    examples: Path, module: str, code: str, said: str
-) -> None:
-    (examples / f"{module}.py").write_text(code, encoding="utf-8")
-    with pytest.raises(ConfigError, match=f"tool '{module}:wc' cannot be imported") as caught:
-        load_path(f"{module}:wc", "tool")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("signature", "said"),
-    [
-        ("path: Unknown", "a type cannot be found: name 'Unknown' is not defined"),
-        ("path: Callable", "parameter 'path' has a type that JSON cannot carry"),
-        ("path: str = 3", "the default of 'path' is not of its type"),
-        ("path: str, workspace: Workspace", "the parameter 'workspace' must come first"),
-        ("*paths: str", "parameter 'paths' cannot be given by name"),
-    ],
-)
-def test_a_tool_that_no_model_can_call_is_one_line(examples: Path, signature: str, said: str) -> None:
-    module = "uncallable"
-    head = "from __future__ import annotations\nfrom collections.abc import Callable\nfrom gumshoe.tools import tool\n"
-    code = f'{head}from gumshoe.protocols import Workspace\n@tool\ndef wc({signature}) -> str:\n    """Counts."""\n'
-    (examples / f"{module}.py").write_text(code, encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        make_tools([f"{module}:wc"])
-    assert f"tool wc: {said}" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("name = 'wc'", "it needs a name, and a method run"),
-        ("name = 'wc'\n    def run(self, path: str) -> str: ...", "run must take the workspace first"),
-    ],
-)
-def test_a_tool_class_that_lacks_something_is_one_line(examples: Path, code: str, said: str) -> None:
-    module = "lacking"
-    (examples / f"{module}.py").write_text(
-        f"from gumshoe.tools.base import BaseTool\nclass Wc(BaseTool):\n    {code}\n", encoding="utf-8"
-    )
-    with pytest.raises(ConfigError, match=f"tool '{module}:Wc' cannot be made: .*{said}"):
-        make_tools([f"{module}:Wc"])
-
-
-@pytest.mark.parametrize("what", ["tool", "metric"])
-def test_a_class_that_cannot_be_made_is_one_line_with_its_place(examples: Path, what: str) -> None:
-    code = "class Wc:\n    def __init__(self):\n        self.words = open('words.txt')\n"
-    (examples / f"counting_{what}.py").write_text(code, encoding="utf-8")
-    make = make_tools if what == "tool" else load_scorers
-    with pytest.raises(ConfigError, match=f"{what} 'counting_{what}:Wc' cannot be made: ") as caught:
-        make([f"counting_{what}:Wc"])
-    assert f"counting_{what}.py:3: FileNotFoundError: " in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
-        ({"kind": "custom", "path": "no_such:thing"}, "policy 'no_such:thing' cannot be imported"),
-        ({"kind": "custom", "path": "..x:y"}, "policy '..x:y' cannot be imported"),
-        ({"kind": "custom", "path": "my_source:load"}, "unexpected keyword argument"),
-        ({"kind": "custom", "path": "my_policy:RunThenStop", "options": {"nope": 1}}, "unexpected keyword argument"),
-    ],
-)
-def test_what_is_no_policy_is_refused(examples: Path, run_here: Run, policy: dict[str, object], expected: str) -> None:
-    done = run_here("collect", str(write_config(examples, policy=policy)))
-    assert done.returncode == 2
-    assert expected in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("def load(): return None", "it must return pairs of a Task and its Oracle, not None"),
-        ("def load(): return [(1, 2)]", "it must return pairs of a Task and its Oracle, not (1, 2)"),
-        ("def load():\n    yield 1 / 0", "odd_source.py:2: ZeroDivisionError: division by zero"),
-        ("import json\ndef load(): json.loads('x')", "odd_source.py:2: JSONDecodeError: Expecting value"),
-        ("from gumshoe.records import Task\ndef load(): Task(id=1)", "odd_source.py:2: ValidationError: id: Input"),
-        ("load = 1", "it is no function"),
+        (load_scorers, "", "metric 'odd:It' cannot be imported"),
+        (load_scorers, UNMADE, "metric 'odd:It' cannot be made: "),
+        (load_scorers, "def It(): ...", "is not a metric"),
+        (load_scorers, SCORER, "metric 'steps' is one of Gumshoe's own"),
+        (load_source, "It = 1", "it is no function"),
+        (load_source, "def It(): return None", "it must return pairs of a Task and its Oracle, not None"),
+        (load_source, "def It(): return [(1, 2)]", "it must return pairs of a Task and its Oracle, not (1, 2)"),
+        (load_source, "def It():\n    yield 1 / 0", "odd.py:2: ZeroDivisionError: division by zero"),
+        (load_source, "import json\ndef It(): json.loads('x')", "odd.py:2: JSONDecodeError: Expecting value"),
         (
-            "from gumshoe.env.tasks import load_tasks\ndef load(): return load_tasks('casebook')[:1] * 2",
+            load_source,
+            "from gumshoe.records import Task\ndef It(): Task(id=1)",
+            "odd.py:2: ValidationError: id: Input",
+        ),
+        (
+            load_source,
+            "from gumshoe.env.tasks import load_tasks\ndef It(): return load_tasks('casebook')[:1] * 2",
             "it has several tasks that are called 'casebook/",
         ),
     ],
 )
-def test_a_source_that_gives_no_tasks_is_one_line_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+def test_what_cannot_be_used_is_one_line_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Callable[[list[str]], object], code: str, said: str
 ) -> None:
-    (tmp_path / "odd_source.py").write_text(code, encoding="utf-8")
+    (tmp_path / "odd.py").write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TaskError, match="task source odd_source:load") as caught:
-        load_tasks("odd_source:load")
-    assert said in str(caught.value)
-    assert "\n" not in str(caught.value)
+    with pytest.raises((ConfigError, TaskError)) as caught:
+        load(["odd:It"])
+    message = str(caught.value)
+    assert said in message
+    assert "\n" not in message
 
 
 def test_a_metric_of_ones_own_is_measured_and_shown(examples: Path, gumshoe: Gumshoe) -> None:
@@ -263,22 +219,6 @@ def test_a_sandbox_of_ones_own_runs_programs(examples: Path) -> None:
     with WardenSandbox(Link(backend, 1 << 18)) as sandbox:
         assert sandbox.backend == "niced"
         assert int(sandbox.run(["nice"]).output) == min(19, os.nice(0) + 19)
-
-
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        ("no_such:thing", "metric 'no_such:thing' cannot be imported"),
-        ("my_source:load", "is not a metric"),
-        ("nonsense", "unknown metric 'nonsense'"),
-        ("taken:Steps", "metric 'steps' is one of Gumshoe's own"),
-    ],
-)
-def test_what_is_no_metric_is_refused(examples: Path, metric: str, expected: str) -> None:
-    code = "class Steps:\n    name = 'steps'\n    def score(self, trajectory, oracle): ...\n"
-    (examples / "taken.py").write_text(code, encoding="utf-8")
-    with pytest.raises(ConfigError, match=expected):
-        load_scorers([metric])
 
 
 def test_a_module_in_the_current_folder_is_found_behind_those_beside_the_config(
