@@ -47,33 +47,20 @@ def wheel(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
-def names(wheel: Path) -> set[str]:
+def test_the_wheel_has_one_package_with_every_file_of_ours_and_no_test(wheel: Path, copy: Path, root: Path):
+    """Modules, templates, configs and the casebook, with the files in it whose names begin with a dot."""
     with zipfile.ZipFile(wheel) as archive:
-        return set(archive.namelist())
-
-
-def test_the_wheel_has_one_top_level_package(names: set[str]):
+        names = set(archive.namelist())
     tops = {PurePosixPath(name).parts[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"gumshoe"}
-
-
-def test_the_wheel_has_neither_our_tests_nor_build_leftovers(names: set[str], root: Path):
-    assert not {name for name in names if name.endswith(".pyc") or "__pycache__" in name or ".pytest_cache" in name}
-    ours = {path.name for path in (root / "tests").rglob("test_*.py")}
-    outside = {PurePosixPath(name).name for name in names if "/casebook/" not in name}
-    assert ours.isdisjoint(outside)
-
-
-def test_the_wheel_is_typed(names: set[str]):
-    assert "gumshoe/py.typed" in names
-
-
-@pytest.mark.parametrize("folder", [*FOLDERS, "configs"])
-def test_the_wheel_has_every_file_of_the_folder(copy: Path, names: set[str], folder: str):
-    """Modules, templates, configs and the casebook, with the files in it whose names begin with a dot."""
-    wanted = {f"gumshoe/{path.relative_to(copy)}" for path in (copy / folder).rglob("*") if path.is_file()}
+    folders = [copy / folder for folder in (*FOLDERS, "configs")]
+    files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+    wanted = {"gumshoe/py.typed", *(f"gumshoe/{path.relative_to(copy)}" for path in files)}
     assert wanted <= names, sorted(wanted - names)
+    leftovers = (".pyc", "__pycache__", ".pytest_cache")
+    assert [name for name in names if any(leftover in name for leftover in leftovers)] == []
+    tests = {path.name for path in (root / "tests").rglob("test_*.py")}
+    assert tests.isdisjoint(PurePosixPath(name).name for name in names if "/casebook/" not in name)
 
 
 def test_the_wheel_installs_and_answers(wheel: Path, tmp_path: Path):
