@@ -6,20 +6,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from gumshoe.cache import FolderCache
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.storage import (
     append_line,
-    describe,
     in_turn,
     is_locked,
     new_folder,
@@ -42,37 +42,37 @@ class Pair(BaseModel):
 json_objects = st.dictionaries(st.text(max_size=5), st.text(max_size=8) | st.integers() | st.none(), max_size=4)
 
 
-@given(st.lists(json_objects, max_size=6))
-def test_rows_come_back_as_they_were_written(rows: list[dict[str, object]]) -> None:
+@pytest.fixture(scope="module")
+def scratch() -> Iterator[Path]:
+    """A file in memory, for hundreds of examples."""
     file = Path(f"/dev/shm/gumshoe-storage-{os.getpid()}")
-    try:
-        write_jsonl(file, rows)
-        assert list(read_jsonl(file)) == list(enumerate(rows, start=1))
-        assert list(read_jsonl(file, finished=True)) == list(enumerate(rows, start=1))
-    finally:
-        file.unlink(missing_ok=True)
+    yield file
+    file.unlink(missing_ok=True)
 
 
-@given(st.lists(json_objects, min_size=1, max_size=4), st.data())
+@given(rows=st.lists(json_objects, max_size=6))
+def test_rows_come_back_as_they_were_written(scratch: Path, rows: list[dict[str, object]]) -> None:
+    write_jsonl(scratch, rows)
+    assert list(read_jsonl(scratch)) == list(enumerate(rows, start=1))
+    assert list(read_jsonl(scratch, finished=True)) == list(enumerate(rows, start=1))
+
+
+@given(rows=st.lists(json_objects, min_size=1, max_size=4), data=st.data())
 def test_every_cut_of_appended_lines_keeps_the_finished_ones(
-    rows: list[dict[str, object]], data: st.DataObject
+    scratch: Path, rows: list[dict[str, object]], data: st.DataObject
 ) -> None:
-    file = Path(f"/dev/shm/gumshoe-storage-{os.getpid()}")
-    try:
-        with open_append(file) as stream:
-            for row in rows:
-                append_line(stream, json.dumps(row, ensure_ascii=False), sync=False)
-        content = file.read_bytes()
-        cut = data.draw(st.integers(0, len(content)))
-        file.write_bytes(content[:cut])
-        whole = content[:cut].count(b"\n")
-        kept = [row for _, row in read_jsonl(file, finished=True)]
-        with open_append(file) as stream:
-            append_line(stream, "{}", sync=False)
-        assert [row for _, row in read_jsonl(file)] == [*kept, {}]
-        assert len(kept) == whole
-    finally:
-        file.unlink(missing_ok=True)
+    scratch.unlink(missing_ok=True)
+    with open_append(scratch) as stream:
+        for row in rows:
+            append_line(stream, json.dumps(row, ensure_ascii=False), sync=False)
+    content = scratch.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    scratch.write_bytes(content[:cut])
+    kept = [row for _, row in read_jsonl(scratch, finished=True)]
+    with open_append(scratch) as stream:
+        append_line(stream, "{}", sync=False)
+    assert [row for _, row in read_jsonl(scratch)] == [*kept, {}]
+    assert len(kept) == content[:cut].count(b"\n")
 
 
 def test_a_line_separator_inside_a_string_does_not_end_the_line(tmp_path: Path) -> None:
@@ -112,12 +112,6 @@ def test_a_wrong_record_is_reported_with_its_line_and_field(tmp_path: Path) -> N
         list(read_records(tmp_path / "missing.jsonl", Pair))
 
 
-def test_a_validation_error_is_described_in_one_line() -> None:
-    with pytest.raises(ValidationError) as caught:
-        Pair.model_validate({"name": 3, "size": 1})
-    assert describe(caught.value) == "name: Input should be a valid string"
-
-
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside(tmp_path: Path) -> None:
     file = tmp_path / "x"
     write_atomic(file, "old")
@@ -142,25 +136,20 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_pipe_and_a_sparse_file_are_refused_and_not_read(tmp_path: Path) -> None:
+def test_a_pipe_a_device_and_a_sparse_file_are_refused_and_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(8 << 30)
     (tmp_path / "small").write_bytes(b"12345")
-    with pytest.raises(DatasetError, match="pipe cannot be read: it is not a regular file"):
-        read_bounded(tmp_path / "pipe", 10)
-    with pytest.raises(DatasetError, match="sparse cannot be read: it is larger than 10 bytes"):
-        read_bounded(tmp_path / "sparse", 10)
-    with pytest.raises(DatasetError, match="it is not a regular file"):
-        read_bounded(Path("/dev/zero"), 10)
-    with pytest.raises(DatasetError, match="small cannot be read: it is larger than 4 bytes"):
-        read_bounded(tmp_path / "small", 4)
+    for path, limit, why in (
+        (tmp_path / "pipe", 10, "it is not a regular file"),
+        (Path("/dev/zero"), 10, "it is not a regular file"),
+        (tmp_path / "sparse", 10, "it is larger than 10 bytes"),
+        (tmp_path / "small", 4, "it is larger than 4 bytes"),
+    ):
+        with pytest.raises(DatasetError, match=f"{path} cannot be read: {why}"):
+            read_bounded(path, limit)
     assert read_bounded(tmp_path / "small", 5) == b"12345"
-
-
-def test_json_that_is_too_deep_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="nested too deeply"):
-        parse_json("[" * 100_000)
 
 
 @pytest.mark.parametrize(
