@@ -13,7 +13,6 @@ from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 from gumshoe.records import Limits, Task, WorkspaceSpec
 from support.pythons import find_pythons
 from support.sandboxes.sandbox_backends import CHEAPEST, LOCAL, NO_PLUGINS
-from support.tools.driver import Driver, Start
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
 from support.tools.tool_bench import Bench
@@ -145,20 +144,6 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
 def bench(open_bench: Callable[..., Bench]) -> Bench:
     """All tools on the project."""
     return open_bench()
-
-
-@pytest.fixture
-def start(python: str, project: Path) -> Generator[Start]:
-    """Starts the debugger in the project; what was started is killed at the end."""
-    drivers: list[Driver] = []
-
-    def begin(*program: str, **env: str) -> Driver:
-        drivers.append(Driver(python, project, *program, env=env))
-        return drivers[-1]
-
-    yield begin
-    for driver in drivers:
-        driver.close()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -17,24 +18,22 @@ from typing import Any
 
 from support.tools.inside import program
 
-__all__ = ["DEBUGGER", "PYTEST", "Driver", "Start", "place", "script", "wait_for"]
+__all__ = ["PYTEST", "Driver", "Start", "place", "script", "wait_for"]
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-
-DEBUGGER = program("debugger.main")
 
 
 class Driver:
     """A debugged program in a folder. What it prints goes to a file, so that it can never block."""
 
-    def __init__(self, python: str, folder: Path, *program: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, python: str, folder: Path, *argv: str, env: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
         self.printed_file = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(env or {})}
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **env}
         environment["GUMSHOE_CONTROL"] = str(theirs.fileno())
         environment.pop("PYTEST_CURRENT_TEST", None)
         self.process = subprocess.Popen(
-            [python, *DEBUGGER, "--", *program],
+            [python, *program("debugger.main"), "--", *argv],
             cwd=folder,
             env=environment,
             pass_fds=[theirs.fileno()],
@@ -76,6 +75,13 @@ class Driver:
         """What each command answers."""
         return [result["output"] for result in self.do(*lines)["results"]]
 
+    def check(self, *conversation: tuple[str, str]) -> None:
+        """Runs commands; each answers as `said` puts it, where `...` stands for any text."""
+        results = self.do(*(command for command, _ in conversation))["results"]
+        for result, (command, wanted) in zip(results, conversation, strict=True):
+            pattern = re.escape(wanted).replace(re.escape("..."), ".*")
+            assert re.fullmatch(pattern, said(result), re.DOTALL), (command, said(result))
+
     @property
     def printed(self) -> str:
         """What the program has printed."""
@@ -86,7 +92,10 @@ class Driver:
         """Sends SIGINT as a terminal does: to the whole group."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def close(self) -> None:
+    def __enter__(self) -> Driver:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Lets the debugger end by itself, then kills what is left."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
@@ -98,12 +107,6 @@ class Driver:
         self.lines.close()
         self.socket.close()
         self.printed_file.close()
-
-    def __enter__(self) -> Driver:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 Start = Callable[..., Driver]
@@ -119,6 +122,15 @@ def place(reply: dict[str, Any]) -> tuple[str, str, int, str]:
     """Reason, path, line and function of the stop in an answer."""
     stop = reply["stop"]
     return stop["reason"], stop["path"], stop["line"], stop["function"]
+
+
+def said(result: dict[str, Any]) -> str:
+    """What a command has printed, and where the program has stopped after it."""
+    lines, stop = [result["output"]], result.get("stop")
+    if stop and stop["reason"] != "frame":
+        why = stop.get("note") or stop.get("exception")
+        lines.append("{reason} {path}:{line} {function}".format(**stop) + (f": {why}" if why else ""))
+    return "\n".join(filter(None, lines))
 
 
 def wait_for(driver: Driver, text: str) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.tools.driver import PYTEST, Start, place, script
+import pytest
 
-ADD = "def add(n):\n    return n + 1\n"
+from support.tools.driver import Start, place, script
 
-
-def test_nothing_is_traced_before_a_function_with_a_breakpoint_or_between_tests(start: Start, project: Path) -> None:
-    script(project, ADD, "late.py")
-    text = """\
+UNDISTURBED = {
+    "nothing is traced before a function with a breakpoint or between tests": """\
         import sys
         import late
 
@@ -27,71 +25,97 @@ def test_nothing_is_traced_before_a_function_with_a_breakpoint_or_between_tests(
 
         def test_after():
             assert sys.gettrace() is None
-    """
-    script(project, text, "test_trace.py")
-    reply = start(*PYTEST, "test_trace.py").do("b late.py:2, n == 7", "c")
+    """,
+    "a program that traces itself keeps its trace function": """\
+        import sys, threading
+        import late
+
+        EVENTS = []
+
+        def trace(frame, event, arg):
+            EVENTS.append(frame.f_code)
+
+        def test_before():
+            late.add(1)
+            sys.settrace(trace)
+            late.add(2)
+
+        def test_after():
+            late.add(3)
+            thread = threading.Thread(target=int)
+            thread.start()
+            thread.join()
+            assert sys.gettrace() is trace
+            assert EVENTS.count(late.add.__code__) == 2
+            sys.settrace(None)
+    """,
+    "a program that traces its threads, or profiles": """\
+        import sys, threading
+        import late
+
+        CALLED, STARTED = [], []
+
+        def trace(frame, event, arg):
+            STARTED.append(frame.f_code)
+
+        def test_before():
+            late.add(1)
+            threading.settrace(trace)
+
+        def test_after():
+            thread = threading.Thread(target=late.add, args=(1,))
+            thread.start()
+            thread.join()
+            assert late.add.__code__ in STARTED
+            threading.settrace(None)
+
+        def test_profile():
+            sys.setprofile(lambda frame, event, arg: CALLED.append(frame.f_code.co_name) if event == "call" else None)
+            late.add(1)
+            sys.setprofile(None)
+            assert CALLED == ["add"]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", UNDISTURBED)
+def test_programs_do_not_notice(start_test: Start, name: str) -> None:
+    reply = start_test(UNDISTURBED[name]).do("b late.py:2, n == 7", "log late.py:2, n", "c")
     assert (reply["state"], reply["exit_code"]) == ("exited", 0)
+    if "itself" in name:
+        assert [each["value"] for each in reply["results"][-1]["log"]] == ["1"]
 
 
-def test_what_warns_when_it_is_compiled_warns_once(start: Start, project: Path) -> None:
-    script(project, "def add(n):\n    return n is 1\n", "late.py")
-    script(project, "import late\n\ndef test_add():\n    late.add(2)\n", "test_a.py")
-    driver = start(*PYTEST, "test_a.py")
-    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
-    assert driver.do("c")["state"] == "exited"
+def test_what_warns_when_it_is_compiled_warns_once(start_test: Start) -> None:
+    driver = start_test("import late\n\ndef test_add():\n    late.add(2)\n", "def add(n):\n    return n is 1\n")
+    driver.check(("b late.py:2", "breakpoint 1 at late.py:2"), ("c", "breakpoint late.py:2 add"), ("c", ""))
     assert driver.printed.count("SyntaxWarning") == 1
 
 
-TRACED = """\
-import sys
-import threading
-import late
+IN_A_THREAD = """\
+    import threading
+    def test_it():
+        thread = threading.Thread(target=__import__, args=("late",))
+        thread.start()
+        thread.join()
+        import late
+        assert late.add(1) == 2
+"""
+UNDER_ANOTHER_TRACE_FUNCTION = """\
+    import sys
+    sys.settrace(lambda frame, event, arg: None)
+    import late
 
-EVENTS = []
-
-
-def trace(frame, event, arg):
-    EVENTS.append(frame.f_code)
-
-
-def test_before():
-    late.add(1)
-    sys.settrace(trace)
-    late.add(2)
-
-
-def test_after():
-    late.add(3)
-    thread = threading.Thread(target=int)
-    thread.start()
-    thread.join()
-    assert sys.gettrace() is trace
-    assert EVENTS.count(late.add.__code__) == 2
-    sys.settrace(None)
+    def test_add():
+        late.add(1)
 """
 
 
-def test_a_program_that_traces_itself_keeps_its_trace_function(start: Start, project: Path) -> None:
-    script(project, ADD, "late.py")
-    script(project, TRACED, "test_traced.py")
-    reply = start(*PYTEST, "test_traced.py").do("b late.py:2, n == 7", "log late.py:2, n", "c")
-    assert (reply["state"], reply["exit_code"]) == ("exited", 0)
-    assert [each["value"] for each in reply["results"][-1]["log"]] == ["1"]
-
-
-def test_a_module_that_is_imported_under_another_trace_function(start: Start, project: Path) -> None:
-    script(project, ADD, "late.py")
-    text = """\
-        import sys
-        sys.settrace(lambda frame, event, arg: None)
-        import late
-
-        def test_add():
-            late.add(1)
-    """
-    script(project, text, "test_traced.py")
-    reply = start(*PYTEST, "test_traced.py").do("b late.py:2", "c")
-    assert place(reply) == ("breakpoint", "late.py", 2, "add")
+@pytest.mark.parametrize("text", [IN_A_THREAD, UNDER_ANOTHER_TRACE_FUNCTION], ids=["thread", "traced"])
+def test_a_module_that_is_imported_elsewhere(start_test: Start, text: str) -> None:
+    driver = start_test(text)
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    assert driver.do("c")["exit_code"] == 0
 
 
 LOADER = """
@@ -116,50 +140,42 @@ sys.path_importer_cache.clear()
 """
 
 
-def test_a_loader_that_changes_the_source(start: Start, project: Path) -> None:
+def test_a_loader_that_changes_the_source(start_test: Start, project: Path) -> None:
     script(project, LOADER, "conftest.py")
-    script(project, ADD, "late.py")
-    script(project, "import late\n\ndef test_add():\n    assert late.add(1) == 101\n", "test_a.py")
-    driver = start(*PYTEST, "test_a.py")
+    driver = start_test("import late\n\ndef test_add():\n    assert late.add(1) == 101\n")
     assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
     assert driver.do("c")["exit_code"] == 0
 
 
-PROFILED = """
-import sys
-import threading
-import late
+def test_a_breakpoint_in_a_conftest_and_an_exception_elsewhere_later(start_test: Start, project: Path) -> None:
+    conftest = """\
+        import pytest
+        def pytest_configure(config):
+            config.value = 1
 
-CALLED, STARTED = [], []
-
-
-def trace(frame, event, arg):
-    STARTED.append(frame.f_code)
-
-
-def test_before():
-    late.add(1)
-    threading.settrace(trace)
-
-
-def test_after():
-    thread = threading.Thread(target=late.add, args=(1,))
-    thread.start()
-    thread.join()
-    assert late.add.__code__ in STARTED
-    threading.settrace(None)
-
-
-def test_profile():
-    sys.setprofile(lambda frame, event, arg: CALLED.append(frame.f_code.co_name) if event == "call" else None)
-    late.add(1)
-    sys.setprofile(None)
-    assert CALLED == ["add"]
-"""
-
-
-def test_programs_that_trace_their_threads_or_profile(start: Start, project: Path) -> None:
-    script(project, ADD, "late.py")
-    script(project, PROFILED, "test_profiled.py")
-    reply = start(*PYTEST, "test_profiled.py").do("b late.py:2, n == 7", "c")
-    assert (reply["state"], reply["exit_code"]) == ("exited", 0)
+        @pytest.fixture
+        def one():
+            return 1
+    """
+    script(project, conftest, "conftest.py")
+    tests = """\
+        import late
+        def test_first(one):
+            try:
+                late.fail()
+            except KeyError:
+                pass
+        def test_second(one):
+            test_first(one)
+    """
+    driver = start_test(tests, "def fail():\n    raise KeyError('x')\n")
+    driver.do("b conftest.py:1", "b conftest.py:3", "b conftest.py:7")
+    driver.check(
+        ("c", "breakpoint conftest.py:1 <module>"),
+        ("c", "breakpoint conftest.py:3 pytest_configure"),
+        ("c", "breakpoint conftest.py:7 one"),
+        ("c", "breakpoint conftest.py:7 one"),
+        ("catch KeyError", "breakpoint 4 on KeyError"),
+        ("c", "raised late.py:2 fail: KeyError: 'x'"),
+    )
+    assert driver.do("c")["exit_code"] == 0

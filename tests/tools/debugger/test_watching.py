@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+import pytest
 
-from support.tools.driver import PYTEST, Driver, Start, place, script
-
-
-def test_logpoints_note_values_and_do_not_stop(start: Start) -> None:
-    driver = start(*PYTEST)
-    reply = driver.do(
-        "log cart.py:17, item", "log cart.py:17, total + nothing", "b cart.py:18", "condition 1 item", "c"
-    )
-    assert [each["output"] for each in reply["results"][:2]] == [
-        "logpoint 1 at cart.py:17, item",
-        "logpoint 2 at cart.py:17, total + nothing",
-    ]
-    going = reply["results"][-1]
-    assert going["output"].splitlines() == [
-        "cart.py:17 item = 3",
-        "cart.py:17 total + nothing = NameError: name 'nothing' is not defined",
-        "cart.py:17 total + nothing = NameError: name 'nothing' is not defined",
-    ]
-    assert place(reply)[0] == "post-mortem"
-    assert going["log"][0] == {"path": "cart.py", "line": 17, "number": 1, "hit": 1, "expression": "item", "value": "3"}
-    assert driver.outputs("log cart.py:17", "log cart.py:17, 1 +")[0].startswith("give a place and an expression")
+from support.tools.driver import Start
 
 
-def test_many_values_of_a_logpoint_are_bounded(start: Start, project: Path) -> None:
-    script(project, "for number in range(1000):\n    double = number * 2\n")
-    reply = start("script.py").do("log script.py:2, number", "c")
-    going = reply["results"][-1]
+def test_many_values_of_a_logpoint_are_bounded(start_script: Start) -> None:
+    driver = start_script("for number in range(1000):\n    double = number * 2\n")
+    going = driver.do("log script.py:2, number", "c")["results"][-1]
     lines = going["output"].splitlines()
     assert (lines[0], lines[10], lines[-1]) == (
         "script.py:2 number = 0",
@@ -39,6 +17,8 @@ def test_many_values_of_a_logpoint_are_bounded(start: Start, project: Path) -> N
         "script.py:2 number = 999",
     )
     assert (len(lines), len(going["log"]), going["log_dropped"]) == (21, 200, 800)
+    first = {"path": "script.py", "line": 2, "number": 1, "hit": 1, "expression": "number", "value": "0"}
+    assert going["log"][0] == first
 
 
 WATCHED = """\
@@ -61,47 +41,6 @@ def grow(box, number):
 box = fill(Box(), 4)
 print(box.size)
 """
-
-
-def stops(reply: dict[str, Any]) -> list[tuple[str, int, str]]:
-    found = [each["stop"] for each in reply["results"] if each.get("stop")]
-    return [(stop["function"], stop["line"], stop.get("note", "")) for stop in found]
-
-
-def test_a_watch_stops_where_the_value_changes_also_in_calls(start: Start, project: Path) -> None:
-    script(project, WATCHED)
-    driver = start("script.py")
-    assert driver.do("tbreak fill", "c", "watch box.size")["results"][-1]["output"] == "watch 1 box.size in fill: 0"
-    reply = driver.do("c", "c", "c", "c")
-    assert stops(reply) == [
-        ("grow", 14, "box.size: 0 -> 1, by script.py:14"),
-        ("grow", 14, "box.size: 1 -> 4, by script.py:14"),
-        ("fill", 9, "box.size: 4 -> 8, by script.py:8"),
-        ("fill", 9, "fill ends, and so does the watch: box.size is 8"),
-    ]
-    assert reply["results"][0]["stop"]["watch"]["before"] == "0"
-    assert driver.outputs("watch") == ["no watches"]
-    assert driver.do("c")["state"] == "exited"
-
-
-def test_watches_of_names_that_come_later_and_wrong_ones(start: Start, project: Path) -> None:
-    script(project, WATCHED)
-    driver = start("script.py")
-    assert driver.outputs("watch x") == ["the program is not started: set breakpoints, then c"]
-    reply = driver.do(
-        "tbreak fill", "c", "watch number", "watch 1 +", "c", "c", "watch", "unwatch 7", "unwatch 1", "watch", "c"
-    )
-    assert stops(reply)[1:3] == [
-        ("fill", 7, "number: undefined -> 0, by script.py:6"),
-        ("fill", 7, "number: 0 -> 1, by script.py:6"),
-    ]
-    outputs = [each["output"] for each in reply["results"]]
-    assert outputs[3].startswith("expression '1 +': ")
-    assert outputs[6:9] == ["watch 1 number in fill", "no watch 7", "deleted 1"]
-    assert outputs[9] == "no watches"
-    assert reply["state"] == "exited"
-
-
 CATCHING = """\
 def parse(text):
     try:
@@ -126,69 +65,6 @@ try:
 except LookupError:
     pass
 """
-
-
-def test_exceptions_are_stopped_at_where_they_are_raised(start: Start, project: Path) -> None:
-    script(project, CATCHING)
-    reply = start("script.py").do("catch KeyError", "c", "p text", "c")
-    assert reply["results"][0]["output"] == "breakpoint 1 on KeyError"
-    stop = reply["results"][1]["stop"]
-    assert (stop["reason"], stop["line"], stop["exception"]) == ("raised", 9, "KeyError: 'two'")
-    assert reply["results"][2]["output"] == "text = 'two'"
-    assert reply["state"] == "exited"
-
-
-def test_every_exception_with_a_condition_and_base_classes(start: Start, project: Path) -> None:
-    script(project, CATCHING)
-    reply = start("script.py").do("catch", "c", "c", "c", "c")
-    assert [each["stop"]["exception"].partition(":")[0] for each in reply["results"] if each.get("stop")] == [
-        "ValueError",
-        "ValueError",
-        "KeyError",
-    ]
-    driver = start("script.py")
-    reply = driver.do("catch LookupError", "catch builtins.ValueError, text == 'two'", "b", "c", "c", "cl 1", "c")
-    assert reply["results"][2]["output"].splitlines() == [
-        "breakpoint 1 on LookupError",
-        "breakpoint 2 on builtins.ValueError (if text == 'two')",
-    ]
-    assert [stop[:2] for stop in stops(reply)] == [("parse", 3), ("lookup", 9)]
-    assert driver_says(start("script.py"), "catch 3") == "give the name of an exception: catch KeyError"
-
-
-def test_an_exception_that_is_not_loaded_and_a_condition_that_fails(start: Start, project: Path) -> None:
-    script(project, "class Odd(Exception): pass\n" + CATCHING + "try: raise Odd\nexcept Odd: pass\n")
-    reply = start("script.py").do("catch Odd", "catch LookupError, nothing > 3", "c", "c")
-    outputs = [each["output"] for each in reply["results"][:2]]
-    assert outputs == [
-        "breakpoint 1 on Odd: no exception of this name is loaded so far",
-        "breakpoint 2 on LookupError (if nothing > 3)",
-    ]
-    first, second = (each["stop"] for each in reply["results"][2:])
-    assert first["note"] == "condition failed: NameError: name 'nothing' is not defined"
-    assert (second["exception"].partition(":")[0], second.get("note")) == ("Odd", None)
-
-
-def driver_says(driver: Driver, line: str) -> str:
-    return str(driver.outputs(line)[0])
-
-
-def test_log_and_catch_points_come_back_from_the_host(start: Start) -> None:
-    table = start(*PYTEST).do("log cart.py:11, item", "catch TypeError", "ignore 2 1")["breakpoints"]
-    driver = start(*PYTEST)
-    assert driver.request(breakpoints=table)["breakpoints"] == table
-    reply = driver.do("c")
-    assert reply["results"][-1]["output"].splitlines() == ["cart.py:11 item = 3", "cart.py:11 item = None"]
-    assert place(reply)[0] == "post-mortem"
-
-
-def test_after_finally_a_raising_function_is_left(start: Start, project: Path) -> None:
-    script(project, CATCHING)
-    driver = start("script.py")
-    reply = driver.do("b script.py:16", "c", "n", "n")
-    assert [stop[:2] for stop in stops(reply)] == [("total", 16), ("<module>", 20), ("<module>", 21)]
-
-
 ASYNC = """\
 import asyncio
 
@@ -225,44 +101,133 @@ loop = asyncio.new_event_loop()
 print(loop.run_until_complete(main()))
 loop.close()
 """
+CATCH_ODD = "class Odd(Exception): pass\n" + CATCHING + "try: raise Odd\nexcept Odd: pass\n"
+IN_FILL = [("tbreak fill", "breakpoint 1 at script.py:6 (temporary)"), ("c", "breakpoint script.py:6 fill")]
+IN_OUTER = [("b outer", "breakpoint 1 at script.py:16"), ("c", "breakpoint script.py:16 outer")]
+CONVERSATIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "a watch stops where the value changes, also in calls": (
+        WATCHED,
+        [
+            *IN_FILL,
+            ("watch box.size", "watch 1 box.size in fill: 0"),
+            ("c", "watch script.py:14 grow: box.size: 0 -> 1, by script.py:14"),
+            ("c", "watch script.py:14 grow: box.size: 1 -> 4, by script.py:14"),
+            ("c", "watch script.py:9 fill: box.size: 4 -> 8, by script.py:8"),
+            ("c", "watch script.py:9 fill: fill ends, and so does the watch: box.size is 8"),
+            ("watch", "no watches"),
+            ("c", ""),
+        ],
+    ),
+    "a watch of a name that comes later": (
+        WATCHED,
+        [
+            *IN_FILL,
+            ("watch number", "watch 1 number in fill: undefined"),
+            ("watch 1 +", "expression '1 +': ..."),
+            ("c", "watch script.py:7 fill: number: undefined -> 0, by script.py:6"),
+            ("c", "watch script.py:7 fill: number: 0 -> 1, by script.py:6"),
+            ("watch", "watch 1 number in fill"),
+            ("unwatch 7", "no watch 7"),
+            ("unwatch 1", "deleted 1"),
+            ("watch", "no watches"),
+            ("c", ""),
+        ],
+    ),
+    "an exception stops where it is raised": (
+        CATCHING,
+        [
+            ("catch KeyError", "breakpoint 1 on KeyError"),
+            ("c", "raised script.py:9 lookup: KeyError: 'two'"),
+            ("p text", "text = 'two'"),
+            ("c", ""),
+        ],
+    ),
+    "every exception": (
+        CATCHING,
+        [
+            ("catch", "breakpoint 1 on any exception"),
+            ("c", "raised script.py:3 parse: ValueError: ..."),
+            ("c", "raised script.py:3 parse: ValueError: ..."),
+            ("c", "raised script.py:9 lookup: KeyError: 'two'"),
+            ("c", ""),
+        ],
+    ),
+    "exceptions by their base classes, with a condition": (
+        CATCHING,
+        [
+            ("catch LookupError", "breakpoint 1 on LookupError"),
+            ("catch builtins.ValueError, text == 'two'", "breakpoint 2 on builtins.ValueError (if text == 'two')"),
+            ("b", "breakpoint 1 on LookupError\nbreakpoint 2 on builtins.ValueError (if text == 'two')"),
+            ("c", "raised script.py:3 parse: ValueError: ..."),
+            ("c", "raised script.py:9 lookup: KeyError: 'two'"),
+            ("cl 1", "deleted breakpoint 1"),
+            ("c", ""),
+        ],
+    ),
+    "an exception that is not loaded, and a condition that fails": (
+        CATCH_ODD,
+        [
+            ("catch Odd", "breakpoint 1 on Odd: no exception of this name is loaded so far"),
+            ("catch LookupError, nothing > 3", "breakpoint 2 on LookupError (if nothing > 3)"),
+            ("c", "raised script.py:10 lookup: condition failed: NameError: name 'nothing' is not defined"),
+            ("c", "raised script.py:24 <module>: Odd"),
+        ],
+    ),
+    "after finally, a raising function is left": (
+        CATCHING,
+        [
+            ("b script.py:16", "breakpoint 1 at script.py:16"),
+            ("c", "breakpoint script.py:16 total"),
+            ("n", "exception script.py:20 <module>: KeyError: 'two'"),
+            ("n", "step script.py:21 <module>"),
+        ],
+    ),
+    "next steps over await and stays in the coroutine": (
+        ASYNC,
+        [
+            *IN_OUTER,
+            *(("n", f"step script.py:{line} outer") for line in (17, 18, 19, 18, 20)),
+            ("n", "return script.py:20 outer"),
+        ],
+    ),
+    "step goes into coroutines and waits with them": (
+        ASYNC,
+        [
+            *IN_OUTER,
+            ("cl", "deleted breakpoint 1"),
+            ("s", "step script.py:5 inner"),
+            ("s", "step script.py:6 inner"),
+            ("s", "return script.py:6 inner"),
+            ("s", "step script.py:17 outer"),
+            ("n", "step script.py:18 outer"),
+            ("s", "step script.py:10 produce"),
+            ("s", "step script.py:11 produce"),
+            ("s", "step script.py:12 produce"),
+            ("s", "step script.py:19 outer"),
+            ("s", "step script.py:18 outer"),
+        ],
+    ),
+    "a watch lives on while its coroutine waits": (
+        ASYNC,
+        [
+            *IN_OUTER,
+            ("watch two", "watch 1 two in outer: undefined"),
+            ("c", "watch script.py:18 outer: two: undefined -> 3, by script.py:17"),
+            ("c", "watch script.py:20 outer: outer ends, and so does the watch: two is 3"),
+        ],
+    ),
+    "a breakpoint within a statement stops at the statement": (
+        "w = 1\nx = dict(\n    a=w,\n    # a comment\n    b=2,\n)\ny = 3\n",
+        [
+            ("b script.py:4", "breakpoint 1 at script.py:2"),
+            ("c", "breakpoint script.py:2 <module>"),
+            ("p x", "NameError: name 'x' is not defined"),
+        ],
+    ),
+}
 
 
-def test_next_steps_over_await_and_stays_in_the_coroutine(start: Start, project: Path) -> None:
-    script(project, ASYNC)
-    reply = start("script.py").do("b outer", "c", *["n"] * 6)
-    assert [stop[:2] for stop in stops(reply)] == [("outer", line) for line in (16, 17, 18, 19, 18, 20, 20)]
-    assert place(reply)[0] == "return"
-
-
-def test_step_goes_into_coroutines_and_waits_with_them(start: Start, project: Path) -> None:
-    script(project, ASYNC)
-    reply = start("script.py").do("b outer", "c", "cl", "s", "s", "s", "s", "n", "s", "s", "s", "s", "s")
-    assert [stop[:2] for stop in stops(reply)] == [
-        ("outer", 16),
-        ("inner", 5),
-        ("inner", 6),
-        ("inner", 6),
-        ("outer", 17),
-        ("outer", 18),
-        ("produce", 10),
-        ("produce", 11),
-        ("produce", 12),
-        ("outer", 19),
-        ("outer", 18),
-    ]
-
-
-def test_a_watch_lives_on_while_its_coroutine_waits(start: Start, project: Path) -> None:
-    script(project, ASYNC)
-    reply = start("script.py").do("b outer", "c", "watch two", "c", "c")
-    assert [stop[::2] for stop in stops(reply)][1:] == [
-        ("outer", "two: undefined -> 3, by script.py:17"),
-        ("outer", "outer ends, and so does the watch: two is 3"),
-    ]
-
-
-def test_a_breakpoint_within_a_statement_stops_at_the_statement(start: Start, project: Path) -> None:
-    script(project, "w = 1\nx = dict(\n    a=w,\n    # a comment\n    b=2,\n)\ny = 3\n")
-    reply = start("script.py").do("b script.py:4", "c", "p x")
-    assert reply["results"][0]["output"] == "breakpoint 1 at script.py:2"
-    assert reply["results"][2]["output"] == "NameError: name 'x' is not defined"
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_conversation(start_script: Start, name: str) -> None:
+    program, conversation = CONVERSATIONS[name]
+    start_script(program).check(*conversation)
