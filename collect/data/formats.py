@@ -38,7 +38,8 @@ class Format:
 
     def read(self, file: Path) -> Iterator[Trajectory]:
         """The trajectories in one file. Raises a DatasetError that names it."""
-        for place, name, value in _objects(file):
+        by_line = file.suffix == ".jsonl" or self.endings == (".jsonl",)
+        for place, name, value in _objects(file, by_line=by_line):
             try:
                 yield from self.parse(value, name)
             except DatasetError as error:
@@ -57,13 +58,15 @@ class Format:
     def _is_among(self, file: Path) -> bool:
         if not file.name.endswith(self.endings) or not file.is_file():
             return False
+        if not self.mark:
+            return True
         with file.open("rb") as opened:
             return self.mark in opened.read(HEAD_BYTES)
 
 
-def _objects(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _objects(file: Path, *, by_line: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The objects in a file, each with its place and its name. Raises DatasetError."""
-    if file.suffix == ".jsonl":
+    if by_line:
         for number, row in read_jsonl(file):
             yield f"{file} line {number}", f"{file.stem}-{number}", row
         return

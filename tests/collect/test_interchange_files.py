@@ -163,3 +163,9 @@ def test_harbor_reads_every_trajectory_that_we_write(harbor: Path) -> None:
     *read, last = done.stdout.splitlines()
     assert read == [f"ATIF-v1.8 {sum(m.role != 'tool' for m in one.messages)}" for one in written]
     assert last == "refused"
+
+
+def test_lines_of_messages_are_read_whatever_the_file_is_called(tmp_path: Path) -> None:
+    file = tmp_path / "chats.ndjson"
+    file.write_text("".join(json.dumps({"id": name, "messages": CHAT}) + "\n" for name in "ab"))
+    assert [found.task.id for found in FORMATS["messages"].read_all(file)] == ["a", "b"]
