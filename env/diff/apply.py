@@ -75,16 +75,17 @@ def apply_to_folder(folder: Path, patch: str) -> list[str]:
     root = folder.resolve()
     files = parse_patch(patch)
     _refuse_links(root, files)
+    sources = {file.source: _inside(root, file.source) for file in files if file.source is not None}
     before = {
         path: place.read_bytes().decode("utf-8", "surrogateescape")
-        for path in source_paths(patch)
-        if (place := _inside(root, path)).is_file()
+        for path, place in sources.items()
+        if place.is_file()
     }
     changed = apply_patch(before, patch)
     places = {path: _inside(root, path) for path in changed}
     parts = {file.target: file for file in files}
     # A file that is renamed keeps its mode, and may be removed before the new one is written.
-    modes = {path: stat.S_IMODE(_inside(root, path).stat().st_mode) for path in before}
+    modes = {path: stat.S_IMODE(place.stat().st_mode) for path, place in places.items() if place.is_file()}
     for path, text in changed.items():
         place = places[path]
         if text is None:

@@ -112,6 +112,12 @@ def test_a_folder_gets_the_modes_of_a_patch(tmp_path: Path) -> None:
     assert (modes["off.sh"], modes["on.sh"], modes["there.sh"]) == (0o640, 0o750, 0o755)
 
 
+def test_a_file_that_a_patch_makes_anew_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").touch(mode=0o600)
+    assert apply_to_folder(tmp_path, diff({"secret.txt": None}, {"secret.txt": "x\n"})) == ["secret.txt"]
+    assert (tmp_path / "secret.txt").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_patch_of_a_link_is_refused_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a\n")
     (tmp_path / "link.py").symlink_to("a.py")
