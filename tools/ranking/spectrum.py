@@ -212,7 +212,7 @@ def _follow_with_plugin(workspace: Workspace) -> tuple[TestRun, bytes]:
     record = f"{workspace.sandbox.support}/{_RECORD}"
     plugins = {"runs.suspects": {"GUMSHOE_LINES": record}}
     run = workspace.run_tests(warm=True, plugins=plugins, tracebacks=False)
-    return run, read_written(workspace, record)
+    return run, read_written(workspace.sandbox, record)
 
 
 def _follow_program(workspace: Workspace) -> tuple[TestRun, bytes]:

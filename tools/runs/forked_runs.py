@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import LineChange, StopProbe, TestOutcome
-from gumshoe.text import cut_line, plural
+from gumshoe.text import cut_line, indentation, plural
 from gumshoe.tools.runs.commands import our_plugin
 from gumshoe.tools.runs.outcomes import read_outcomes
 from gumshoe.tools.runs.scripts import Script
@@ -307,12 +307,8 @@ def _wants_error(workspace: Workspace, outcome: TestOutcome) -> bool:
     except ToolFailure:
         return False
     last = lines[-1] if lines else ""
-    above = (line for line in reversed(lines) if line.strip() and _indent(line) < _indent(last))
+    above = (line for line in reversed(lines) if line.strip() and indentation(line) < indentation(last))
     return any(_WANTS_ERROR.search(line) for line in (last, next(above, "")))
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
 
 
 def read_answers(data: bytes, count: int) -> list[ForkOutcome]:

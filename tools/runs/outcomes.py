@@ -29,6 +29,7 @@ from gumshoe.tools.runs.commands import (
     python_words,
     tox_variables,
 )
+from gumshoe.tools.runs.scripts import read_written
 
 __all__ = [
     "Launch",
@@ -111,10 +112,7 @@ def plan_launch(entrypoint: Sequence[str], support: str) -> Launch:
 
 def outcomes_of(sandbox: Sandbox, how: Launch, result: ExecResult) -> tuple[TestOutcome, ...]:
     """The outcomes of a run's tests; none if it wrote none, or if a program removed or replaced the record."""
-    try:
-        record = sandbox.read_file(posixpath.join(sandbox.support, RECORD), inside=False)
-    except OSError:
-        record = b""
+    record = read_written(sandbox, posixpath.join(sandbox.support, RECORD))
     outcomes = read_outcomes(record, result.exit_code)
     return outcomes if outcomes or how.recorded else parse_unittest(result.output, result.exit_code)
 

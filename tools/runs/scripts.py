@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from gumshoe.protocols import Workspace
+from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.records import ExecResult
 from gumshoe.tools.code.source import split_lines
 from gumshoe.tools.runs.commands import NO_TRACEBACKS, debug_argv, pytest_options
@@ -57,13 +57,13 @@ class Script:
 
     def read(self, name: str) -> bytes:
         """A file that it wrote; nothing where it wrote nothing."""
-        return read_written(self._workspace, f"{self.folder}/{name}")
+        return read_written(self._workspace.sandbox, f"{self.folder}/{name}")
 
 
-def read_written(workspace: Workspace, path: str) -> bytes:
+def read_written(sandbox: Sandbox, path: str) -> bytes:
     """What a program of ours wrote; nothing where it wrote nothing."""
     try:
-        return workspace.sandbox.read_file(path, inside=False)
+        return sandbox.read_file(path, inside=False)
     except OSError:
         return b""
 

@@ -13,6 +13,7 @@ import traceback
 
 import pytest
 
+from ..programs.program import flush_output
 from ..runs.forks import answer_of
 from ..runs.outcomes import Collected, InChild
 from .recorder import LineRecorder, OutcomeRecorder, Randomness, write_answer
@@ -154,6 +155,7 @@ def run_pytest(arguments, make_plugins, wall_s):
         except BaseException:  # an error of ours, since pytest reports what the project raises
             traceback.print_exc()
         finally:
+            flush_output()
             os._exit(1)
 
     return answer_of(child, wall_s)

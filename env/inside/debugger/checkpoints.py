@@ -16,8 +16,8 @@ import os
 import select
 import signal
 import socket
-import sys
 
+from ..programs.program import flush_output
 from .language import CommandError
 
 RESTORED = 213
@@ -169,11 +169,3 @@ def _read_message(listener):
     connection, _ = listener.accept()
     with connection, connection.makefile("rb") as stream:
         return json.loads(stream.read().decode("ascii"))
-
-
-def flush_output():
-    """Writes out what the program has printed, whatever it has replaced its streams with."""
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        if stream is not None:
-            with contextlib.suppress(Exception):
-                stream.flush()

@@ -6,9 +6,9 @@ import re
 import threading
 
 from ..functions import body_line
+from ..programs.program import flush_output
 from ..values import shorten
 from .breakpoints import is_loaded
-from .checkpoints import flush_output
 from .files import function_line
 from .inspection import NOT_STARTED, Inspection
 from .language import HELP, CommandError, check_expression, number, split_command

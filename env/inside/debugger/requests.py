@@ -3,7 +3,7 @@
 The docstring of `main` has the protocol.
 """
 
-from .checkpoints import flush_output
+from ..programs.program import flush_output
 from .language import split_lines
 
 

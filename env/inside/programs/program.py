@@ -42,6 +42,14 @@ def read_request(arguments, variable, wrapper):
         return program, json.load(file)
 
 
+def flush_output():
+    """Writes out what the program has printed, whatever it has replaced its streams with."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        if stream is not None:
+            with contextlib.suppress(Exception):
+                stream.flush()
+
+
 # - running a program
 
 

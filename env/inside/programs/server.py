@@ -25,6 +25,7 @@ from .program import (
     STARTER,
     exit_code,
     find_script,
+    flush_output,
     is_pytest,
     is_python,
     other_interpreter,
@@ -126,9 +127,7 @@ class Server:
                 last()
             except BaseException:  # the program's own functions may raise anything
                 _print_exception()
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):
-                stream.flush()
+        flush_output()
         os._exit(code)
 
 

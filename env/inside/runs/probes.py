@@ -11,7 +11,6 @@ Expressions that may change something, namely those with calls, are evaluated in
 """
 
 import ast
-import contextlib
 import json
 import os
 import sys
@@ -23,6 +22,7 @@ from ..debugger.files import WorkspaceFiles
 from ..debugger.language import CommandError
 from ..debugger.stops import caller_of, failing_frames
 from ..programs.channel import append_lines
+from ..programs.program import flush_output
 from ..values import describe_exception, full_repr, short_repr, shorten
 from .forks import start_fork
 
@@ -196,9 +196,7 @@ class ProbeDebugger:
             self._tell(probe, moment, _evaluate(probe.code, frame))
 
     def _look_in_fork(self, probe, moment, frame):
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(Exception):  # the program may have put anything in their place
-                stream.flush()
+        flush_output()
         fork = start_fork()
         if fork is None:
             code = 1

@@ -23,12 +23,11 @@ assertion. A test is `lost` if tracing ended in the middle of it, as in too deep
 import contextlib
 import os
 import signal
-import sys
 import time
 
 from ..debugger.stops import ASYNC_GENERATOR, COROUTINE, END_OF_ITERATION, caller_of
 from ..programs.channel import append_lines
-from ..programs.program import is_pytest, read_request, run_program
+from ..programs.program import flush_output, is_pytest, read_request, run_program
 from ..programs.project import project_path
 from ..programs.runner_hooks import Observer, announce_plugin, observe, withdraw_plugin
 from .calls import PLAIN, Call, Describer, RunningTest, describe_error, variables_of
@@ -322,8 +321,7 @@ def _child(program, request):
         if not is_pytest(program) and not any(recorder.tests.values()):
             recorder.end_test(code != 0)
         recorder.finish()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        flush_output()
     return code
 
 

@@ -36,7 +36,7 @@ import traceback
 import warnings
 
 from ..debugger import hooks
-from ..programs.program import is_pytest, read_request, run_program
+from ..programs.program import flush_output, is_pytest, read_request, run_program
 from ..programs.runner_hooks import FAILED
 from .change import ChangeError, Variant, count_hits, install, source_of
 from .forks import answer_of, run_all, start_fork
@@ -202,9 +202,7 @@ class ChangedRuns:
         except BaseException:  # an error of ours, since the program's end in `run_program`
             traceback.print_exc()
         finally:
-            for stream in (sys.stdout, sys.stderr):
-                with contextlib.suppress(Exception):  # the program may have closed it
-                    stream.flush()
+            flush_output()
             os._exit(code)
 
     # - the failing tests alone, in forks of a process that has collected them

@@ -50,6 +50,7 @@ class Rewriting:
         definitions_of = {test: finder.of(test) for test in request["tests"]}
         known = {each.name: each for definitions in definitions_of.values() for each in definitions}
         names_of = {test: sorted({each.name for each in found}) for test, found in definitions_of.items()}
+        lenient = {file for file in {each.file for each in known.values()} if file.may_expect_failure()}
         whole = {each.file.path for each in known.values() if each.makes_tests}
         whole.update(test for test in request["tests"] if test.endswith(".py"))
         # In these files, all tests are true in one variant, and all are false in the other.
@@ -64,7 +65,7 @@ class Rewriting:
             "strict": [
                 test
                 for test, found in definitions_of.items()
-                if found and not any(each.file.may_expect_failure() for each in found)
+                if found and not any(each.file in lenient for each in found)
             ],
         }
 
