@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gumshoe.collect.config import TRUSTED_KINDS, BranchConfig
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
+from gumshoe.collect.run.branching import missing_branches
 from gumshoe.config import RUN_CONFIG, read_yaml, validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.records import Usage
@@ -92,8 +93,6 @@ def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
     """How many episodes began in the middle of another one, how many trees there are, and how many are whole."""
     if config is None:
         return {}
-    from gumshoe.collect.run.branching import missing_branches
-
     trees = Trees(nodes)
     whole = sum(missing_branches(trees, root, config) == 0 for root in trees.roots)
     branches = sum(node.branch is not None for node in nodes)

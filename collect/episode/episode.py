@@ -49,7 +49,7 @@ __all__ = ["NOT_RUN", "AnyEnv", "Episode", "EpisodeSnapshot", "MakeEnv", "Perfor
 
 AnyEnv: TypeAlias = gymnasium.Env[Any, Any]
 """A `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns."""
-MakeEnv: TypeAlias = Callable[..., DebugEnv]
+MakeEnv: TypeAlias = Callable[..., AnyEnv]
 """Makes the environment of an episode; it takes the arguments of `DebugEnv`."""
 StepResult: TypeAlias = tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]
 """What `DebugEnv.step` returns."""

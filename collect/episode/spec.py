@@ -25,7 +25,6 @@ from typing import Any, Literal
 
 from gumshoe.collect.config import AgentConfig, TasksConfig
 from gumshoe.collect.prompts import PROMPTS, read_template, render
-from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import BranchPoint, Message, Oracle, Task, TaskRef, ToolSchema
 
@@ -161,6 +160,9 @@ def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> 
     Raises:
         TaskError: the source cannot be read, or no task is left.
     """
+    # Here, because commands that only read trajectories need no sources of tasks.
+    from gumshoe.env.tasks import load_tasks
+
     options: dict[str, Any] = dict(config.options)
     tasks = load_tasks(config.source, ids=config.ids or None, tags=config.tags, on_error=on_error, **options)
     if not tasks:

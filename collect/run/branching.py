@@ -12,14 +12,17 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from gumshoe.collect.config import BranchConfig
 from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.tree import Node, Trees
-from gumshoe.collect.episode.episode import Episode, EpisodeSnapshot
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.errors import SandboxError
 from gumshoe.records import BranchPoint, Completion, Decision, Observation, Step, Trajectory
+
+if TYPE_CHECKING:
+    from gumshoe.collect.episode.episode import Episode, EpisodeSnapshot
 
 __all__ = ["OpenTree", "branch_steps", "is_whole", "missing_branches", "open_episodes"]
 

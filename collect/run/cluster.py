@@ -24,6 +24,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 
 from gumshoe import __version__
 from gumshoe.collect.config import RayConfig
+from gumshoe.collect.episode.episode import AnyEnv
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.records import Task
@@ -159,9 +160,9 @@ class RayFactory:
         done, _ = ray.wait([self._version], timeout=POLL_S)
         return bool(done) and self._started()
 
-    def environment(self, task: Task, **options: Any) -> DebugEnv:
+    def environment(self, task: Task, **options: Any) -> AnyEnv:
         """The environment of one episode, on the host's node."""
-        return cast("DebugEnv", RemoteEnvironment(self, task, options))
+        return cast("AnyEnv", RemoteEnvironment(self, task, options))
 
     def call(self, method: str, *arguments: Any) -> Any:
         """Calls a method of the host and waits for its answer. Raises SandboxError if the host is lost."""

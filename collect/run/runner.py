@@ -23,14 +23,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import gymnasium
 
 from gumshoe.collect.config import CollectConfig, RayConfig
 from gumshoe.collect.data.journal import Diverged
 from gumshoe.collect.data.store import RunFolder
-from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.episode import AnyEnv, Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, chosen_tasks, make_agent
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.run.branching import OpenTree, is_whole, open_episodes
@@ -64,7 +64,7 @@ class EnvironmentFactory(Protocol):
         """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
         ...
 
-    def environment(self, task: Task, **options: Any) -> DebugEnv:
+    def environment(self, task: Task, **options: Any) -> AnyEnv:
         """The environment of one episode, with the arguments of `DebugEnv`; nothing starts before its `reset`."""
         ...
 
@@ -99,9 +99,9 @@ class InProcess:
         """Always."""
         return True
 
-    def environment(self, task: Task, **options: Any) -> DebugEnv:
+    def environment(self, task: Task, **options: Any) -> AnyEnv:
         """An environment in this process."""
-        return cast("DebugEnv", TakesTurns(DebugEnv(task, **options)))
+        return TakesTurns(DebugEnv(task, **options))
 
     def close(self) -> None:
         """Nothing is held."""
