@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Collection, Iterator, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import TypeVar
@@ -97,7 +98,7 @@ def project_candidates(
 
 def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
     seen: set[str] = set()
-    for proposal in take_turns(list(proposals.values())):
+    for proposal in take_turns(proposals.values()):
         candidate = _candidate(proposal)
         if candidate is not None and candidate.digest not in seen:
             seen.add(candidate.digest)
@@ -124,10 +125,18 @@ def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Pr
     }
 
 
-def take_turns(groups: Sequence[Sequence[ItemT]]) -> Iterator[ItemT]:
-    """The first of each group, then the second of each, and so on, so that any first part is balanced."""
-    for rank in range(max(map(len, groups), default=0)):
-        yield from (group[rank] for group in groups if rank < len(group))
+def take_turns(groups: Iterable[Iterable[ItemT]]) -> Iterator[ItemT]:
+    """The first of each group, then the second of each, and so on, so that any first part is balanced.
+
+    No group is read further than needed.
+    """
+    waiting = deque(map(iter, groups))
+    while waiting:
+        group = waiting.popleft()
+        for item in group:
+            yield item
+            waiting.append(group)
+            break
 
 
 def _candidate(proposal: Proposal) -> Candidate | None:

@@ -77,8 +77,9 @@ class AnswerPacks:
                 raise DatasetError(f"{self._path} answers none of the tasks, such as {tasks[0][0].id}{named}")
             for task, _ in tasks:
                 self._rough_episode(task)
-        with checks.collect():
-            check_buggy_code((task for task, _ in tasks), self._config.sandbox, open_repositories(self._config))
+        if attempts:  # What was run before has its files in the run folder.
+            with checks.collect():
+                check_buggy_code((task for task, _ in tasks), self._config.sandbox, open_repositories(self._config))
         return 0
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:

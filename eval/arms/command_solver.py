@@ -104,15 +104,15 @@ class CommandSolver:
             PolicyError: the program did not start, asked and got no answer, or failed before its endpoint answered.
         """
         cache = JsonlCache(self._folder / ATTEMPTS)
-        todo = {self._key(one): one for one in attempts if cache.get(self._key(one)) is None}
+        todo = [one for one in attempts if cache.get(self._key(one)) is None]
         hooks.begun(len(attempts), len(attempts) - len(todo))
 
-        def attempt(item: tuple[str, Attempt]) -> None:
-            cache.keep(item[0], asdict(self._attempt(item[1], run)))
+        def attempt(one: Attempt) -> None:
+            cache.keep(self._key(one), asdict(self._attempt(one, run)))
             hooks.done()
 
         run_parallel(
-            todo.items(),
+            todo,
             attempt,
             workers=run.config.workers,
             control=run.control,

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import islice, tee, zip_longest
+from itertools import islice, tee
 from pathlib import Path
 
 from gumshoe.cache import JsonlCache, digest
 from gumshoe.collect.packs import clean_path
 from gumshoe.collect.run.control import run_parallel
-from gumshoe.env.bugs.candidates import Candidate, candidates
+from gumshoe.env.bugs.candidates import Candidate, candidates, take_turns
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
@@ -188,8 +188,7 @@ class _Changes:
         seen: set[str] = set()
         places = self._everywhere() if pack is None else pack.locations
         # One of each place in turn: a wrong first place costs one try, not all of them.
-        turns = zip_longest(*map(self._of_place, places))
-        for candidate in (candidate for turn in turns for candidate in turn if candidate is not None):
+        for candidate in take_turns(map(self._of_place, places)):
             if candidate.digest not in seen:
                 seen.add(candidate.digest)
                 yield candidate

@@ -143,9 +143,10 @@ class ArmProgress:
             self._say(self._counts())
 
     def tick(self) -> None:
-        """Redraws the line on a terminal; elsewhere, prints one when it is due."""
-        is_due = self._done < self._planned and time.monotonic() - self._last >= PLAIN_EVERY_S
-        if self._status.is_terminal or is_due:
+        """Redraws the line on a terminal; elsewhere, prints one when it is due. Once all is done, the line stays."""
+        if self._done == self._planned:
+            return
+        if self._status.is_terminal or time.monotonic() - self._last >= PLAIN_EVERY_S:
             self._last = time.monotonic()
             self._status.show(f"{self._title}: {self._counts()}")
 

@@ -348,8 +348,11 @@ class Catalog:
                 index.add(CatalogEntry(key, source, path.name, 0, 0, row, live=True), searchable_text(episode))
         with self._guard:
             if source.slug in self._running:
-                self._running[source.slug].close()
-            self._running[source.slug] = index
+                self._running.pop(source.slug).close()
+            if index.entries:
+                self._running[source.slug] = index
+            else:
+                index.close()
             self.version += 1
 
     def _read_shards(self, source: Source, state: SourceState) -> bool:

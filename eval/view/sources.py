@@ -214,11 +214,13 @@ def _with_names(found: Iterable[_Found]) -> list[Source]:
         once.setdefault(one.path, one)
     names = _short_names([one.path for one in once.values() if one.evaluation is None])
     sources: dict[Path, Source] = {}
+    taken: set[str] = set()
     for one in once.values():
         parent = None if one.evaluation is None else sources[one.evaluation].slug
         name = names[one.path] if one.evaluation is None else _name_in(one.path, one.evaluation)
         wanted = _slug((name if parent is None else f"{parent}.{name}").replace("/", "."))
-        slug = _free(wanted, {source.slug for source in sources.values()})
+        slug = _free(wanted, taken)
+        taken.add(slug)
         told_apart = parent is not None or slug == wanted
         sources[one.path] = Source(slug, one.kind, one.path, one.root, parent, name if told_apart else slug)
     return list(sources.values())
