@@ -112,7 +112,7 @@ class Verifier:
     Where the oracle names no tests, this runs all of the original ones (see `_known_tests`), which may take minutes.
 
     Raises:
-        GumshoeError: the sandbox cannot be opened, or the test patch does not fit; a TaskError names the task.
+        GumshoeError: those tests cannot be run; a TaskError names the task.
     """
 
     def __init__(self, task: Task, oracle: Oracle | None, config: SandboxConfig, *, trusted: bool) -> None:
@@ -124,7 +124,7 @@ class Verifier:
         self.expected = self._expected(task)
         """The oracle, or the tests that are known of the original repository."""
         self._rules = Rules(self._oracle, self.expected, self._task.entrypoint)
-        self._fresh = [self._open()]  # Repositories without a patch, for the next runs.
+        self._fresh: list[TaskRepository] = []  # Repositories without a patch, for the next runs.
         self._original: TaskRepository | None = None  # Where no patch ever is: to look things up.
 
     def verify(self, patch: str) -> Verdict:
@@ -135,7 +135,9 @@ class Verifier:
 
         Raises:
             PatchError: the patch does not apply.
-            SandboxError: the sandbox broke.
+            TaskError: the task's repository is missing, its setup fails, or its test patch does not fit.
+            SandboxError: the sandbox cannot be opened, or broke.
+            ConfigError: the sandbox does not take this task.
         """
         verdict = self._run_and_judge(patch)
         if verdict.problems and not verdict.forged and self._is_broken(verdict):
@@ -240,8 +242,7 @@ class Verifier:
         try:
             yield repositories, _at_once([partial(each.apply, patch) for each in repositories])[0]
         finally:
-            for each in repositories:
-                each.close()
+            _at_once([each.close for each in repositories])
 
     def _run(self, repositories: Sequence[TaskRepository], contents: Sequence[Mapping[str, bytes]]) -> list[TestRun]:
         """Runs the tests with each of these contents of test files, all of one age, at the same time."""
@@ -261,11 +262,17 @@ class Verifier:
             return self._opened_original().parse(source)
 
     def _ensure_fresh(self, count: int) -> None:
-        """Opens repositories until so many are fresh. Raises SandboxError: the verifier has been closed."""
+        """Opens repositories, all at the same time, until so many are fresh.
+
+        Raises as `open_sandbox`; TaskError: the test patch does not fit; SandboxError: the verifier has been closed.
+        """
         if self._closed:
             raise SandboxError(f"task {self._task.id}: its verifier has been closed")
-        while len(self._fresh) < count:
-            self._fresh.append(self._open())
+        with ThreadPoolExecutor(count) as threads:
+            opened = [threads.submit(self._open) for _ in range(count - len(self._fresh))]
+        self._fresh += [each.result() for each in opened if each.exception() is None]
+        for each in opened:
+            each.result()
 
     def _open(self) -> TaskRepository:
         return TaskRepository(self._task, self._rules, self._config, trusted=self._trusted)
