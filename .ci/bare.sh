@@ -39,7 +39,7 @@ git bundle create -q "$root/gumshoe.bundle" HEAD
 import sys
 from pathlib import Path
 
-from gumshoe.env.bugs.packages.build_sandbox import IndexSettings
+from gumshoe.env.bugs.packages.machine import IndexSettings
 
 settings = IndexSettings.of_this_machine()
 work = Path(sys.argv[1])

@@ -75,7 +75,7 @@ def _instance(row: Row, debug: bool) -> tuple[Task, Oracle]:
     with named(row.name):
         files = runnable_test_files(test_patch)
         parse_patch(row["patch"])
-    command = _own_command(row) or _scripted_command(row, runnable_test_files(test_patch))
+    command = _own_command(row) or _scripted_command(row, files)
     task = Task(
         id=row["instance_id"],
         source="swebench",

@@ -65,7 +65,7 @@ class JudgedCommit:
         failures: the tests that fail before the fix.
         passing: tests that pass before and after the fix.
         seconds: what the tests take.
-        failed_builds: afterwards; None in a row that an earlier version has kept.
+        failed_builds: afterwards; None until `CommitJudge.facts` sets it.
     """
 
     status: str
