@@ -95,10 +95,11 @@ class OutcomeRecorder:
             self.collection_errors.append(report.nodeid)
 
     def pytest_runtest_logstart(self, nodeid):
-        """Notes where the random numbers are."""
+        """Forgets what earlier tests have drawn and read, and notes where the random numbers are."""
         if self.randomness is not None:
-            self.random_before = self.randomness.state()
+            self.randomness.numbers = 0
             self.randomness.clocks_read_in.clear()
+            self.random_before = self.randomness.state()
 
     def pytest_runtest_logfinish(self, nodeid):
         """Keeps where a test has left the random numbers, if it has used them, and which files have read a clock."""
