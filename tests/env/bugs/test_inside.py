@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.folder_tasks import write_files
 from support.pythons import find_pythons
 from support.tools.inside import program
 
@@ -25,63 +26,42 @@ def cut(items):
     return kept[:LIMIT]
 """
 TESTS = """\
-import threading
-
-import pytest
+import subprocess
+import sys
 
 from shop.core import cut
 
 
-def test_cut(capsys):
+def test_cut():
     print("noise")
     assert cut([1, 2, 3, 4]) == [1, 2, 3]
 
 
-def test_thread():
-    found = []
-    thread = threading.Thread(target=lambda: found.extend(cut([1])))
-    thread.start()
-    thread.join()
-    assert found == [1]
-
-
-@pytest.fixture
-def broken(request):
-    return cut([7])[0]
-
-
-def test_fixture(broken):
-    assert broken == 7
-
-
-@pytest.mark.xfail
-def test_expected():
-    assert cut([1]) == []
-
-
-def test_import_only(): ...
+def test_process():
+    code = "from shop.core import cut; assert cut([1, 2, 3, 4]) == [1, 2, 3]"
+    subprocess.run([sys.executable, "-c", code], check=True)
 """
 
 
 @pytest.fixture
 def project(no_plugins: None, tmp_path: Path) -> Path:
-    root = tmp_path / "root"
-    (root / "shop").mkdir(parents=True)
-    (root / "shop" / "__init__.py").write_text("")
-    (root / "shop" / "core.py").write_text(CORE)
-    (root / "test_shop.py").write_text(TESTS)
+    files = {"shop/__init__.py": "", "shop/core.py": CORE, "test_shop.py": TESTS}
+    root = write_files(tmp_path / "root", files)
     (root / "link.py").symlink_to("shop/core.py")
     return root
 
 
 def asked(root: Path, *variants: tuple[str, str], python: str = sys.executable) -> list[dict[str, Any]]:
-    """The lines that the verifier writes for variants of core.py, each made by one replacement."""
-    candidates: list[dict[str, Any]] = []
-    for number, (old, new) in enumerate(variants):
-        line = CORE[: CORE.index(old)].count("\n") + 1
-        text = CORE.replace(old, new)
-        files = {"shop/core.py": text}
-        candidates.append({"id": str(number), "files": files, "lines": {"shop/core.py": [line]}})
+    """The lines that the judge writes for variants of core.py, each made by one replacement."""
+    path = "shop/core.py"
+    candidates = [
+        {
+            "id": str(number),
+            "files": {path: CORE.replace(old, new)},
+            "lines": {path: [CORE[: CORE.index(old)].count("\n") + 1]},
+        }
+        for number, (old, new) in enumerate(variants)
+    ]
     request = {
         "root": str(root),
         "keep": str(root.parent / "keep"),
@@ -93,40 +73,41 @@ def asked(root: Path, *variants: tuple[str, str], python: str = sys.executable) 
         "candidates": candidates,
     }
     argv = [python, *program("bugs.judge")]
-    # The verifier traces by itself: a coverage tool in its process would take that away.
+    # The judge traces by itself: a coverage tool in its process would take that away.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     subprocess.run(argv, input=json.dumps(request).encode(), check=True, timeout=200, env=environment)
     return [json.loads(line) for line in (root.parent / "results").read_text().splitlines()]
 
 
-def test_warnings_of_plugins_that_are_loaded_ahead_are_no_errors(project: Path) -> None:
+def baseline(root: Path) -> dict[str, Any]:
+    """What the judge keeps of the clean project."""
+    return json.loads((root.parent / "keep" / "baseline.json").read_text())
+
+
+def test_what_is_known_of_a_project_is_used_again_and_warnings_of_plugins_loaded_ahead_are_no_errors(
+    project: Path,
+) -> None:
     (project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\n")
-    _, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
+    first = asked(project)
+    second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
+    assert [second] == first
     assert answer["status"] == "killed"
 
 
 def test_a_test_that_meets_the_bug_in_a_process_of_its_own_fails_too(project: Path) -> None:
-    text = (project / "test_shop.py").read_text()
-    code = "from shop.core import cut; assert cut([1, 2, 3, 4]) == [1, 2, 3]"
-    run = f"subprocess.run([sys.executable, '-c', {code!r}], check=True)"
-    own = f"\n\ndef test_process():\n    import subprocess, sys\n    {run}\n"
-    (project / "test_shop.py").write_text(text + own)
     _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
-    assert answer["outcomes"]["test_shop.py::test_process"] == "failed"
-    assert answer["outcomes"]["test_shop.py::test_cut"] == "failed"
+    assert answer["outcomes"] == {"test_shop.py::test_cut": "failed", "test_shop.py::test_process": "failed"}
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="sys.monitoring needs no such limit")
 def test_a_test_that_only_calls_is_followed_no_longer_and_meets_every_bug_all_the_same(project: Path) -> None:
     """Following each of its calls would take six times as long as the test."""
-    called = "\n\ndef step(n):\n    return n + 1\n\n\ndef last():\n    return 3\n"
-    (project / "shop" / "more.py").write_text(called)
+    (project / "shop" / "more.py").write_text("def step(n):\n    return n + 1\n")
     test = "def test_{}():\n    from shop import core, more\n    {}\n    assert core.cut([5]) == [5]\n"
     calls = "for n in range(2_000_000):\n        more.step(n)"
     (project / "test_shop.py").write_text("\n\n".join([test.format("many", calls), test.format("few", "pass")]))
     _, answer = asked(project, ("kept.append(item)", "kept.append(0)"))
-    known = json.loads((project.parent / "keep" / "baseline.json").read_text())
-    assert known["unfollowed"] == ["test_shop.py::test_many"]
+    assert baseline(project)["unfollowed"] == ["test_shop.py::test_many"]
     assert answer["outcomes"] == {"test_shop.py::test_many": "failed", "test_shop.py::test_few": "failed"}
 
 
@@ -139,22 +120,14 @@ def test_a_loop_of_many_lines_counts_for_all_lines_of_its_function(project: Path
     )
     _, answer = asked(project, ("kept = []", "kept = [0]"), python=python)
     assert answer["status"] == "killed"
-    known = json.loads((project.parent / "keep" / "baseline.json").read_text())
     last = len((project / "shop" / "core.py").read_text().splitlines()) - 1
-    assert known["covered"]["shop/core.py"][str(last)] == ["test_shop.py::test_cut"]
+    assert baseline(project)["covered"]["shop/core.py"][str(last)] == ["test_shop.py::test_cut"]
 
 
 def test_messages_hold_no_addresses_also_shortened_ones(project: Path) -> None:
     one, two = (asked(project, ("append(item)", "append(object())"))[1]["failures"] for _ in range(2))
     assert "<object obje...0x...>" in one["test_shop.py::test_cut"]["message"]
     assert one == two
-
-
-def test_what_is_known_of_a_project_is_used_again(project: Path) -> None:
-    first = asked(project)
-    second, answer = asked(project, ("LIMIT = 3", "LIMIT = 2"))
-    assert [second] == first
-    assert answer["status"] == "killed"
 
 
 def test_what_tests_leave_behind_is_cleared_away(project: Path) -> None:

@@ -9,21 +9,56 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gumshoe.cli import main
+from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.judging import VerdictStatus
+from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictJournal, VerdictStatus
 from gumshoe.env.bugs.make import SynthResult, make_bugs, write_result
+from gumshoe.env.bugs.packages.check import difficulty_of
 from gumshoe.env.commands.bugs import REASONS
+from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
-from gumshoe.errors import ConfigError, TaskError
-from gumshoe.records import Oracle, Task
+from gumshoe.errors import ConfigError, DatasetError, TaskError
+from support.doctested_cart import CART
+from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
+TESTS = """\
+from importlib.metadata import version
+
+from shop.cart import cheapest, total
+
+
+def expect(seen, wanted):
+    assert seen == wanted
+
+
+def test_total():
+    expect(total([1, 2], 1), 2)
+
+
+def test_cheapest():
+    expect(cheapest([2, 1]), 1)
+
+
+def test_version():
+    assert version("shop") == "2.5"
+"""
+FILES = {
+    "setup.cfg": "[metadata]\nname = shop\n[tool:pytest]\npython_files = test.py\naddopts = --doctest-modules\n",
+    "shop/__init__.py": "",
+    "shop/cart.py": CART,
+    "shop.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: shop\nVersion: 2.5\n",
+    "shop.egg-info/top_level.txt": "shop\n",
+    "test.py": TESTS,
+}
 OMISSIONS = ("missing_branch", "missing_guard", "missing_handler", "missing_normalization")
 
 
@@ -38,16 +73,7 @@ def casebook() -> SynthResult:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "calc"
-    (folder / "tests").mkdir(parents=True)
-    (folder / "calc.py").write_text(
-        "def add(a, b):\n    return a + b\n\n\ndef least(a, b):\n    if a < b:\n        return a\n    return b\n"
-    )
-    (folder / "tests" / "test_calc.py").write_text(
-        "from calc import add, least\n\n\ndef test_add():\n    assert add(2, 3) == 5\n\n\n"
-        "def test_least():\n    assert least(1, 2) == 1\n    assert least(2, 1) == 1\n"
-    )
-    return folder
+    return write_files(tmp_path / "shop", FILES)
 
 
 def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) -> None:
@@ -59,34 +85,21 @@ def test_the_casebook_gives_200_verified_bugs_and_more(casebook: SynthResult) ->
         assert oracle.pass_to_pass
         assert not set(oracle.fail_to_pass) & set(oracle.pass_to_pass)
         assert task.tags["difficulty"] in {"same_function", "other_function", "other_file"}
-
-
-def test_when_its_time_is_over_a_project_has_the_bugs_of_one_batch(project: Path) -> None:
-    short = SynthConfig(projects=(str(project),), per_project=50, batch=2, project_s=0.001, workers=1, sandbox=CHEAPEST)
-    made = make_bugs(short)
-    assert 0 < len(made.tasks) == made.counts["calc"]["kept"] <= 2 == made.counts["calc"].total()
-
-
-def test_every_bug_is_told_from_its_failure(casebook: SynthResult) -> None:
-    for task, oracle in casebook.tasks:
         assert task.problem_statement.startswith(f"{oracle.fail_to_pass[0]} fails:")
         assert task.tags["operator"] not in task.problem_statement
         assert len(task.problem_statement) < 1500
+    first = [task.tags["project"] for task, _ in casebook.tasks[: len(casebook.counts)]]
+    assert {*first} == casebook.counts.keys(), "any first part of the set is balanced"
 
 
 def test_no_two_bugs_fail_alike_on_the_same_lines(casebook: SynthResult) -> None:
-    keys = Counter(
-        (task.tags["project"], str(changed_lines(task, oracle)), frozenset(oracle.fail_to_pass))
-        for task, oracle in casebook.tasks
-    )
-    assert keys.most_common(1)[0][1] == 1
-
-
-def changed_lines(task: Task, oracle: Oracle) -> dict[str, set[int]]:
-    """The lines of the clean project that the bug changed."""
-    buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
-    clean = {path: text or "" for path, text in apply_patch(buggy, oracle.gold_patch).items()}
-    return gold_lines(make_patch({path: (clean[path].encode(), buggy[path].encode()) for path in clean}))
+    seen: set[tuple[object, ...]] = set()
+    for task, oracle in casebook.tasks:
+        buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+        clean = {path: text or "" for path, text in apply_patch(buggy, oracle.gold_patch).items()}
+        bug = make_patch({path: (clean[path].encode(), buggy[path].encode()) for path in clean})
+        seen.add((task.tags["project"], str(gold_lines(bug)), oracle.fail_to_pass))
+    assert len(seen) == len(casebook.tasks)
 
 
 def test_projects_and_functions_are_held_out(casebook: SynthResult) -> None:
@@ -100,11 +113,6 @@ def test_projects_and_functions_are_held_out(casebook: SynthResult) -> None:
     assert counts["train"] > counts["heldout_bugs"] > 0
 
 
-def test_any_first_part_of_the_set_is_balanced(casebook: SynthResult) -> None:
-    projects = len(casebook.counts)
-    assert len({task.tags["project"] for task, _ in casebook.tasks[:projects]}) == projects
-
-
 @pytest.fixture(scope="module")
 def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """On disk: the bugs of three projects, and one omission of each kind, which come first."""
@@ -116,22 +124,17 @@ def written(casebook: SynthResult, tmp_path_factory: pytest.TempPathFactory) -> 
     return write_result(SynthResult(tasks, {}), SynthConfig(out=str(folder), sandbox=CHEAPEST, workers=2))
 
 
-def test_the_gold_patch_gives_the_clean_file_back(written: Path) -> None:
-    for task, oracle in load_tasks(str(written)):
-        buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
-        for path, text in apply_patch(buggy, oracle.gold_patch).items():
-            assert text == Path(str(task.workspace.path), path).read_text()
-
-
 def test_the_rows_are_read_by_the_loader_of_swe_smith(written: Path) -> None:
     by_rows = load_tasks(f"swesmith:{written / 'rows.jsonl'}")
-    by_set = load_tasks(str(written))
-    for (row, told), (task, oracle) in zip(by_rows, by_set, strict=True):
+    for (row, told), (task, oracle) in zip(by_rows, load_tasks(str(written)), strict=True):
         assert row.id == task.id.replace("/", ".")
         assert row.workspace == task.workspace
         assert (row.problem_statement, row.regime) == (task.problem_statement, "debug")
         assert row.tags["operator"] == task.tags["operator"]
         assert (told.gold_patch, told.fail_to_pass) == (oracle.gold_patch, oracle.fail_to_pass)
+        buggy = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+        clean = {path: Path(str(task.workspace.path), path).read_text() for path in buggy}
+        assert apply_patch(buggy, oracle.gold_patch) == clean
     assert [result.problems for result in check_tasks(by_rows[:1], CHEAPEST)] == [()]
     with pytest.raises(TaskError, match="only in the regime debug"):
         load_tasks("swesmith", path=written / "rows.jsonl", regime="issue")
@@ -162,42 +165,114 @@ def test_equal_seeds_give_equal_bytes_whatever_the_workers(project: Path, tmp_pa
     assert not all(task.workspace.overlay in bugs for task, _ in other.tasks)
 
 
-def test_what_was_dropped_is_counted(project: Path) -> None:
-    seen: list[tuple[str, int, int]] = []
-    config = SynthConfig(projects=(str(project),), per_project=100, sandbox=CHEAPEST)
-    result = make_bugs(config, lambda name, judged, kept: seen.append((name, judged, kept)))
-    counts = result.counts["calc"]
-    assert counts["kept"] == len(result.tasks) > 3
-    assert counts["duplicate"] > 0
-    assert seen[-1] == ("calc", counts.total(), counts["kept"])
-    assert {task.tags["split"] for task, _ in result.tasks} == {"train", "heldout_bugs"}
+class Stopped(Exception):
+    pass
 
 
-def test_a_limit_on_candidates_is_kept(project: Path) -> None:
-    config = SynthConfig(projects=(str(project),), per_project=100, candidates_per_project=4, sandbox=CHEAPEST)
-    assert make_bugs(config).counts["calc"].total() == 4
+def stop_after_one_batch(project: str, judged: int, kept: int) -> None:
+    raise Stopped
 
 
-def test_the_command_makes_a_set_that_can_be_moved_and_its_options_override_the_config(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_was_judged_before_a_stop_is_not_judged_again(project: Path, tmp_path: Path) -> None:
+    config = SynthConfig(projects=(str(project),), per_project=4, batch=2, workers=1, sandbox=CHEAPEST)
+    path = tmp_path / "verdicts.jsonl"
+    with pytest.raises(Stopped):
+        make_bugs(config, stop_after_one_batch, journal=VerdictJournal(path))
+    before = path.read_text()
+    assert len(before.splitlines()) == 2
+    path.write_text(before + '{"key": "shop:')  # as a process that is killed leaves it
+
+    whole = make_bugs(config, journal=VerdictJournal(path))
+    after = path.read_text()
+    assert after.startswith(before)
+    keys = [json.loads(line)["key"] for line in after.splitlines()]
+    assert len(set(keys)) == len(keys)
+
+    # Where every verdict is known, no sandbox is opened: this one is refused.
+    nowhere = config.model_copy(update={"sandbox": SandboxConfig(kind="local")})
+    assert make_bugs(nowhere, journal=VerdictJournal(path)) == whole == make_bugs(config)
+    assert path.read_text() == after
+
+    path.write_text('{"no": "key"}\n')
+    with pytest.raises(DatasetError, match=r"verdicts\.jsonl line 1 has no key: remove the file"):
+        VerdictJournal(path)
+
+
+texts = st.text(max_size=20)
+failures = st.builds(FailedTest, texts, texts, st.lists(st.tuples(texts, st.integers(1, 99), texts)).map(tuple))
+statuses = st.sampled_from(get_args(VerdictStatus))
+verdicts = st.builds(
+    CandidateVerdict, statuses, st.lists(texts).map(tuple), st.none() | st.dictionaries(texts, failures)
+)
+
+
+@settings(max_examples=50)
+@given(first=verdicts, second=verdicts)
+def test_verdicts_come_back_as_they_were(
+    first: CandidateVerdict, second: CandidateVerdict, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    config = {"projects": ["casebook"], "out": "nowhere", "per_project": 9, "sandbox": CHEAPEST.model_dump(), "seed": 3}
-    (tmp_path / "synth.json").write_text(json.dumps(config))
-    out = tmp_path / "set"
-    options = ["--projects", str(project), "--out", str(out), "--per-project", "2", "--seed", "1", "--workers", "1"]
-    operators = ["-p", "operators=[arithmetic, comparison]"]
-    assert main(["synth", str(tmp_path / "synth.json"), *operators, *options]) == 0
-    printed = capsys.readouterr().out
-    assert "candidates tried, 2 kept" in printed
-    assert "2 tasks in" in printed
-    (project / "calc.py").unlink()
-    moved = out.rename(tmp_path / "moved")
-    tasks = [task for task, _ in load_tasks(str(moved))]
-    assert len(tasks) == 2
-    assert {task.tags["operator"] for task in tasks} <= {"arithmetic", "comparison"}
-    for task in tasks:
-        assert Path(str(task.workspace.path), "calc.py").is_file()
-        assert Path(str(task.workspace.path)).is_relative_to(moved)
+    path = tmp_path_factory.mktemp("journal") / "verdicts.jsonl"
+    one, two = (Candidate("a.py", "swap", "f", text, (1,)) for text in ("1", "2"))
+    assert VerdictJournal(path).verdicts("p", [two], lambda batch: [second]) == [second]
+    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: [first] * len(batch)) == [first, second]
+    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: []) == [first, second]
+    assert VerdictJournal(path).verdicts("other", [one], lambda batch: [second]) == [second]
+
+
+def test_what_was_dropped_is_counted_and_limits_are_kept(project: Path) -> None:
+    seen: list[tuple[str, int, int]] = []
+    config = SynthConfig(projects=(str(project),), per_project=100, batch=2, workers=1, sandbox=CHEAPEST)
+    whole = make_bugs(
+        config.model_copy(update={"batch": 40}), lambda name, judged, kept: seen.append((name, judged, kept))
+    )
+    counts = whole.counts["shop"]
+    assert counts["kept"] == len(whole.tasks) > 3
+    assert counts["duplicate"] > 0
+    assert seen[-1] == ("shop", counts.total(), counts["kept"])
+    few = make_bugs(config.model_copy(update={"candidates_per_project": 3}))
+    assert few.counts["shop"].total() == 3
+    # When its time is over, a project has the bugs of one batch.
+    short = make_bugs(config.model_copy(update={"project_s": 0.001}))
+    assert 0 < len(short.tasks) == short.counts["shop"]["kept"] <= 2 == short.counts["shop"].total()
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set that the command made of a project as real ones are laid out; both have been moved since."""
+    root = tmp_path_factory.mktemp("shipped")
+    write_files(root / "shop-2.5", FILES)
+    config = {"projects": ["casebook"], "out": "nowhere", "per_project": 9, "sandbox": {"kind": "bubblewrap"}}
+    (root / "synth.json").write_text(json.dumps(config))
+    options = ["--projects", str(root / "shop-2.5"), "--out", str(root / "set"), "--per-project", "4", "--seed", "0"]
+    operators = ["-p", "operators=[arithmetic, comparison, inverted_condition]", "--workers", "1"]
+    assert main(["synth", str(root / "synth.json"), *options, *operators]) == 0
+    shutil.rmtree(root / "shop-2.5")
+    return (root / "set").rename(root / "moved")
+
+
+def test_the_options_of_the_command_override_its_config(shipped: Path) -> None:
+    tasks = [task for task, _ in load_tasks(str(shipped))]
+    assert len(tasks) == 4
+    assert {task.tags["operator"] for task in tasks} <= {"arithmetic", "comparison", "inverted_condition"}
+    assert all(Path(str(task.workspace.path)).is_relative_to(shipped) for task in tasks)
+
+
+def test_a_set_with_doctests_metadata_and_a_test_py_passes_its_check(
+    shipped: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["tasks", "check", str(shipped), "--sandbox", "bubblewrap"]) == 0
+    assert "4 of 4 tasks are proven" in capsys.readouterr().out
+    assert list(shipped.rglob("shop.egg-info/PKG-INFO"))
+    assert all("test.py::test_version" in oracle.pass_to_pass for _, oracle in load_tasks(str(shipped)))
+
+
+def test_a_module_with_doctests_is_no_test_file_and_test_py_is_one(shipped: Path) -> None:
+    pairs = load_tasks(str(shipped))
+    assert {path for task, _ in pairs for path in task.workspace.overlay} == {"shop/cart.py"}
+    assert any(test.startswith("shop/cart.py::") for _, oracle in pairs for test in oracle.fail_to_pass)
+    task, oracle = next(pair for pair in pairs if "test.py::test_total" in pair[1].fail_to_pass)
+    found = difficulty_of(task, oracle, CHEAPEST)
+    assert found["suspect"] in {"first", "tied"}, "the helper in test.py, which fails, is no suspect"
 
 
 def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path) -> None:
@@ -205,14 +280,14 @@ def test_projects_that_cannot_be_used_are_refused(project: Path, tmp_path: Path)
         with pytest.raises(error, match=message):
             make_bugs(SynthConfig.model_validate({"projects": projects, "sandbox": CHEAPEST, **options}))
 
-    twin = tmp_path / "elsewhere" / "calc"
+    twin = tmp_path / "elsewhere" / "shop"
     twin.mkdir(parents=True)
-    refused(TaskError, r"project calc: .*elsewhere/calc has no tests", str(twin))
+    refused(TaskError, r"project shop: .*elsewhere/shop has no tests", str(twin))
     (twin / "test_x.py").write_text("def test_x(): ...\n")
-    refused(TaskError, "two projects are called calc", str(project), str(twin))
-    refused(TaskError, "project calc: every Python file is excluded", str(twin))
+    refused(TaskError, "two projects are called shop", str(project), str(twin))
+    refused(TaskError, "project shop: every Python file is excluded", str(twin))
     refused(ConfigError, "no operator 'magic'", str(project), operators=["magic"])
     (twin / "bad.py").write_text("def (:\n")
-    refused(TaskError, "project calc: bad.py:1 is not Python", str(twin), exclude=["test_x.py"])
+    refused(TaskError, "project shop: bad.py:1 is not Python", str(twin), exclude=["test_x.py"])
     (twin / "bad.py").write_bytes(b"\xff")
-    refused(TaskError, "project calc: bad.py cannot be read", str(twin))
+    refused(TaskError, "project shop: bad.py cannot be read", str(twin))

@@ -63,77 +63,69 @@ class Box:
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Keeps all that earlier tests have loaded out of the searches for functions, which take seconds there."""
+    """Keeps all that earlier tests have loaded out of the searches for functions, which take seconds there; afterwards,
+    forgets the modules that the test has loaded.
+    """
     gc.freeze()
     yield
     gc.unfreeze()
+    for name in [name for name in sys.modules if name.startswith("patched_")]:
+        del sys.modules[name]
 
 
 class Loaded:
     """A module loaded from a folder of its own."""
 
     def __init__(self, folder: Path, text: str) -> None:
-        self.root = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.root, self.text = folder, text
         self.path = folder / "module.py"
         self.path.write_text(text, encoding="utf-8")
-        self.module = loaded(self.path)
+        spec = importlib.util.spec_from_file_location(f"patched_{next(NUMBERS)}", self.path)
+        assert spec is not None
+        assert spec.loader is not None
+        self.module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
 
     def patch(self, text: str) -> list[tuple[FunctionType, CodeType]] | None:
         return FunctionsOfFiles(str(self.root), str(self.root)).patch({"module.py": text})
 
     def patched(self, before: str, after: str) -> ModuleType:
         """The module with a change made in place."""
-        text = self.path.read_text(encoding="utf-8")
-        assert before in text
-        patch = self.patch(text.replace(before, after))
+        assert before in self.text
+        patch = self.patch(self.text.replace(before, after))
         assert patch is not None
         apply(patch)
         return self.module
 
+    def functions(self) -> dict[tuple[str, int], CodeType]:
+        """The code of its functions, by name and line."""
+        return {
+            (one.__qualname__, one.__code__.co_firstlineno): one.__code__
+            for one in gc.get_objects()
+            if type(one) is FunctionType and one.__module__ == self.module.__name__
+        }
+
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Loaded]:
-    made = Loaded(tmp_path, MODULE)
-    yield made
-    sys.modules.pop(made.module.__name__)
+def box(tmp_path: Path) -> Loaded:
+    return Loaded(tmp_path, MODULE)
 
 
-def loaded(path: Path) -> ModuleType:
-    name = f"patched_{next(NUMBERS)}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def functions_of(path: Path, module: ModuleType) -> dict[tuple[str, int], CodeType]:
-    """The code of the functions of a file, by name and line."""
-    return {
-        (one.__qualname__, one.__code__.co_firstlineno): one.__code__
-        for one in gc.get_objects()
-        if type(one) is FunctionType and one.__code__.co_filename == str(path) and one.__module__ == module.__name__
-    }
-
-
-def test_a_body_is_changed_behind_decorators_properties_and_closures(box: Loaded) -> None:
+def test_what_holds_a_function_runs_the_changed_one(box: Loaded, tmp_path: Path) -> None:
+    """Decorators, closures, properties, and names in other places."""
     held = box.module.scale
     box.patched("value * factor + offset", "value * factor - offset")
     assert held(2) == 1
     assert box.module.cached(2) == 2
-
-
-def test_closures_and_properties_that_exist_are_changed(box: Loaded) -> None:
     assert box.patched("number + other", "number - other").ADD(3) == -2
     assert box.patched("2 * self.size", "3 * self.size").Box().twice == 12
-
-
-def test_lines_that_move_are_those_of_the_variant(tmp_path: Path) -> None:
-    module = Loaded(tmp_path, MODULE.replace("WAITING = steps(3)", "WAITING = None")).patched(
+    moved = Loaded(tmp_path / "moved", MODULE.replace("WAITING = steps(3)", "WAITING = None")).patched(
         "    return value * factor", "    value += 0\n    return value * factor"
     )
-    assert module.adder.__code__.co_firstlineno == 1 + MODULE.splitlines().index("def adder(number):") + 1
+    assert moved.adder.__code__.co_firstlineno == 1 + MODULE.splitlines().index("def adder(number):") + 1
+    # A file that is not loaded needs no patch.
+    assert FunctionsOfFiles(str(box.root), str(box.root)).patch({"other.py": "anything ("}) == []
 
 
 @pytest.mark.parametrize(
@@ -155,23 +147,15 @@ def test_what_ran_at_the_import_is_not_changed_in_place(box: Loaded, before: str
     assert box.patch(MODULE.replace(before, after)) is None
 
 
-def test_a_file_that_is_not_loaded_needs_no_patch(box: Loaded) -> None:
-    assert FunctionsOfFiles(str(box.root), str(box.root)).patch({"other.py": "anything ("}) == []
-
-
 def test_candidates_changed_in_place_are_what_an_import_gives(tmp_path: Path) -> None:
     text = Path(shlex.__file__).read_text(encoding="utf-8")
     seen = 0
     for number, candidate in enumerate(islice(candidates(text, 0), 12)):
-        for folder in ("here", "fresh"):
-            (tmp_path / folder / str(number)).mkdir(parents=True)
-        made = Loaded(tmp_path / "here" / str(number), text)
+        made = Loaded(tmp_path / f"here-{number}", text)
         patch = made.patch(candidate.text)
         if patch is not None:
-            fresh = Loaded(tmp_path / "fresh" / str(number), candidate.text)
             apply(patch)
-            assert functions_of(made.path, made.module) == functions_of(fresh.path, fresh.module), candidate
-            sys.modules.pop(fresh.module.__name__)
+            fresh = Loaded(tmp_path / f"fresh-{number}", candidate.text)
+            assert made.functions() == fresh.functions(), candidate
             seen += 1
-        sys.modules.pop(made.module.__name__)
     assert seen >= 7

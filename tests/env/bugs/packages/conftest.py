@@ -15,9 +15,9 @@ from gumshoe.env.bugs.packages.machine import interpreters
 def index(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Skips where pip's index does not answer."""
     folder = tmp_path_factory.mktemp("index")
-    sandbox = BuildSandbox({"/downloads": folder}, interpreters()[0].path, BuildConfig(install_timeout_s=60))
-    argv = [str(interpreters()[0].path), "/gumshoe/fetch_sdist.py", "iniconfig", "/downloads"]
-    result = sandbox.run(argv)
+    python = interpreters()[0].path
+    sandbox = BuildSandbox({"/downloads": folder}, python, BuildConfig(install_timeout_s=60))
+    result = sandbox.run([str(python), "/gumshoe/fetch_sdist.py", "iniconfig", "/downloads"])
     if "file" not in result.output:
         pytest.skip(f"pip's index does not answer: {result.output.strip()[-200:]}")
 

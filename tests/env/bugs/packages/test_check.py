@@ -25,10 +25,6 @@ TABLE = {"a": 2, "b": 3}
 
 def rate(name):
     return TABLE[name]
-
-
-def unused(name):
-    return name
 """,
     "shop.py": """\
 from rates import rate
@@ -59,37 +55,35 @@ def test_check():
     assert check(1) == 1
 """,
 }
-
-
-IN_CHEAPEST = HarvestConfig(sandbox=CHEAPEST)
+FINE = "tests/test_shop.py::test_check"
 BOTH = ("tests/test_shop.py::test_price", "tests/test_shop.py::test_other")
 
 
-def bug(repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = BOTH) -> tuple[Task, Oracle]:
-    write_files(repo, FILES)
+def bug(
+    repo: Path, path: str, good: str, bad: str, failing: tuple[str, ...] = BOTH, passing: tuple[str, ...] = ()
+) -> tuple[Task, Oracle]:
     buggy = FILES[path].replace(good, bad)
     assert buggy != FILES[path]
-    workspace = WorkspaceSpec(path=str(repo), overlay={path: buggy})
+    workspace = WorkspaceSpec(path=str(write_files(repo, FILES)), overlay={path: buggy})
     task = folder_task(repo, id=f"shop/{bad}", workspace=workspace, tags={"project": "shop"})
     gold = make_patch({path: (buggy.encode(), FILES[path].encode())})
-    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing)
+    return task, Oracle(task_id=task.id, gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
 
 
-def test_a_bug_that_fails_elsewhere(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", "TABLE[name]", "TABLE[name] * 10"), CHEAPEST)
-    assert found["failing_tests"] == "2"
-    assert (found["module"], found["traceback"], found["named"]) == ("other", "wrong", "no")
-    # Both failing tests run `price` and `rate`; the passing one runs neither of them.
-    assert (found["suspect"], found["rank"]) == ("tied", "3"), "two functions are nearer to the failure"
-    assert int(found["distance"]) >= 1
-
-
-def test_a_bug_that_fails_where_it_is_and_says_so(tmp_path: Path) -> None:
-    found = difficulty_of(*bug(tmp_path, "rates.py", "return TABLE[name]", "return rate.table[name]"), CHEAPEST)
-    assert (found["module"], found["traceback"], found["distance"]) == ("same", "right", "0")
-    assert found["named"] == "no", "'function' object has no attribute 'table' does not name it"
-    found = difficulty_of(*bug(tmp_path, "rates.py", "def rate(name):", "def rate(name, rest):"), CHEAPEST)
-    assert (found["named"], found["module"]) == ("yes", "other"), "rate() is missing an argument, says its caller"
+@pytest.mark.parametrize(
+    ("good", "bad", "expected"),
+    [
+        # Of all functions that failing tests alone run, two are nearer to the failure.
+        ("TABLE[name]", "TABLE[name] * 10", "module=other traceback=wrong named=no suspect=tied rank=3"),
+        # "'function' object has no attribute 'table'" does not name the function.
+        ("TABLE[name]", "rate.table[name]", "module=same traceback=right named=no distance=0"),
+        # "rate() missing 1 required positional argument", says its caller.
+        ("def rate(name):", "def rate(name, rest):", "module=other named=yes"),
+    ],
+)
+def test_the_tags_tell_where_and_how_a_bug_fails(good: str, bad: str, expected: str, tmp_path: Path) -> None:
+    found = difficulty_of(*bug(tmp_path, "rates.py", good, bad), CHEAPEST)
+    assert {*expected.split(), "failing_tests=2"} <= {f"{name}={value}" for name, value in found.items()}
 
 
 def test_a_change_outside_of_functions_has_no_culprit(tmp_path: Path) -> None:
@@ -105,41 +99,38 @@ def test_a_test_that_fails_only_because_it_is_followed_does_not_count(tmp_path: 
     assert (found["failing_tests"], found["module"], found["traceback"]) == ("2", "same", "right")
 
 
-def test_a_test_that_fails_in_the_check_alone_is_left_out_of_all_tasks(tmp_path: Path) -> None:
-    folder, odd = tmp_path / "set", "tests/test_odd.py::test_odd"
-    pairs = [
-        bug(folder / "repo", "shop.py", "value > 20", "value > 2"),
-        bug(folder / "repo", "rates.py", "TABLE[name]", "TABLE[name] * 10"),
-    ]
-    (folder / "repo/tests/test_odd.py").write_text("def test_odd():\n    assert False\n")
-    passing = ("tests/test_shop.py::test_check", odd)
+def write_bugs(folder: Path, *pairs: tuple[Task, Oracle]) -> PackageHarvest:
+    """Writes a set of bugs of the project in its folder `repo`."""
+    placed = [task.workspace.model_copy(update={"path": "repo"}) for task, _ in pairs]
     write_taskset(
         folder,
         [
-            (
-                task.model_copy(update={"workspace": task.workspace.model_copy(update={"path": "repo"})}),
-                oracle.model_copy(update={"pass_to_pass": passing}),
-            )
-            for task, oracle in pairs
+            (task.model_copy(update={"workspace": workspace}), oracle)
+            for workspace, (task, oracle) in zip(placed, pairs, strict=True)
         ],
     )
-    assert check_package(PackageHarvest("shop", IN_CHEAPEST, folder)) == (2, {})
-    for task, oracle in load_tasks(str(folder)):
-        assert oracle.pass_to_pass == passing[:1]
+    return PackageHarvest("shop", HarvestConfig(sandbox=CHEAPEST), folder)
+
+
+def test_a_test_that_fails_in_the_check_alone_is_left_out_of_all_tasks(tmp_path: Path) -> None:
+    repo, odd = tmp_path / "repo", "tests/test_odd.py::test_odd"
+    package = write_bugs(
+        tmp_path,
+        bug(repo, "shop.py", "value > 20", "value > 2", passing=(FINE, odd)),
+        bug(repo, "rates.py", "TABLE[name]", "TABLE[name] * 10", passing=(FINE, odd)),
+    )
+    write_files(repo, {"tests/test_odd.py": "def test_odd():\n    assert False\n"})
+    assert check_package(package) == (2, {})
+    for task, oracle in load_tasks(str(tmp_path)):
+        assert oracle.pass_to_pass == (FINE,)
         assert task.entrypoint[-1] == f"--deselect={odd}"
 
 
 def test_a_set_keeps_its_tags_and_its_journal(tmp_path: Path) -> None:
-    folder = tmp_path / "set"
-    pair = bug(folder / "repo", "shop.py", "value > 20", "value > 2")
-    task = pair[0].model_copy(update={"workspace": pair[0].workspace.model_copy(update={"path": "repo"})})
-    write_taskset(folder, [(task, pair[1])])
-    said: list[str] = []
-    package = PackageHarvest("shop", IN_CHEAPEST, folder, said.append)
+    package = write_bugs(tmp_path, bug(tmp_path / "repo", "shop.py", "value > 20", "value > 2"))
     rate_package(package)
-    ((rated, _),) = load_tasks(str(folder), tags={"traceback": "right", "project": "shop"})
+    ((rated, _),) = load_tasks(str(tmp_path), tags={"traceback": "right", "project": "shop"})
     assert (rated.tags["suspect"], rated.tags["module"], rated.tags["distance"]) == ("tied", "same", "0")
-    assert said == ["1 of 1"]
-    journal = (folder / "difficulty.jsonl").read_bytes()
+    journal = (tmp_path / "difficulty.jsonl").read_bytes()
     rate_package(package)
-    assert (folder / "difficulty.jsonl").read_bytes() == journal, "nothing is measured twice"
+    assert (tmp_path / "difficulty.jsonl").read_bytes() == journal, "nothing is measured twice"

@@ -13,6 +13,7 @@ import json
 import marshal
 import os
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,14 +85,11 @@ class Package:
     lock: Lock
     task: Task
 
-    @property
-    def oracle(self) -> Oracle:
-        gold = make_patch({self.code: (WRONG.encode(), CODE.encode())})
-        return Oracle(task_id="shop", gold_patch=gold, fail_to_pass=("tests/test_shop.py::test_double",))
-
-    def with_files(self, overlay: dict[str, str | None]) -> Task:
+    def with_files(self, overlay: Mapping[str, str | None]) -> Task:
         """The task with other files in its workspace."""
-        return self.task.model_copy(update={"workspace": self.task.workspace.model_copy(update={"overlay": overlay})})
+        return self.task.model_copy(
+            update={"workspace": self.task.workspace.model_copy(update={"overlay": dict(overlay)})}
+        )
 
 
 def build(root: Path, files: dict[str, str]) -> Package:
@@ -158,46 +156,36 @@ def test_bugs_are_judged_by_an_older_pytest(package: Package) -> None:
     assert statuses <= {"killed", "survived"}
 
 
-def test_byte_code_of_tests_is_made_once_and_is_there_in_every_sandbox(package: Package) -> None:
-    task = package.task
+def test_byte_code_of_tests_is_made_once_and_run_in_every_sandbox_but_not_in_verdicts(package: Package) -> None:
+    """A verdict writes the tests that it varies anew, so what was made of the original ones is not for them."""
+    task, place = package.task, byte_code_place(package.task)
+    assert place is not None
     assert byte_code_archive(task) is None
     compile_tests([task, task], BUBBLEWRAP)
-    place = byte_code_place(task)
-    assert place is not None
     made = place.stat().st_mtime_ns
     compile_tests([task], BUBBLEWRAP)
     assert place.stat().st_mtime_ns == made
-    names = sorted(kept(task))
-    assert [name.partition(".")[0] for name in names] == ["__pycache__/conftest", "tests/__pycache__/test_shop"]
+    conftest, test = sorted(kept(task))
+    assert conftest.startswith("__pycache__/conftest.")
+    assert test.startswith("tests/__pycache__/test_shop.")
     with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
-        assert sorted(entry.path for entry in sandbox.walk() if is_byte_code_of_tests(entry.path)) == names
+        found = sorted(entry.path for entry in sandbox.walk() if is_byte_code_of_tests(entry.path))
+        assert found == [conftest, test]
         assert sandbox.run(task.entrypoint, timeout=60).exit_code == 1
-
-
-def test_byte_code_is_what_pytest_runs_in_sandboxes_but_not_in_verdicts(package: Package) -> None:
-    """A verdict writes the tests that it varies anew, so what was made of the original ones is not for them."""
-    task = package.task
-    compile_tests([task], BUBBLEWRAP)
-    (name,) = [name for name in kept(task) if "test_shop" in name]
     easy = marshal.dumps(compile(EASY, "/workspace/tests/test_shop.py", "exec"))
-    place = byte_code_place(task)
-    assert place is not None
-    keep_byte_code(place, {name: kept(task)[name][:16] + easy})
+    keep_byte_code(place, {test: kept(task)[test][:16] + easy})
     with open_sandbox(task, BUBBLEWRAP, trusted=True) as sandbox:
         assert sandbox.run(task.entrypoint, timeout=60).exit_code == 0
-    assert not verify(task, package.oracle, "", BUBBLEWRAP, trusted=False).resolved
+    gold = make_patch({package.code: (WRONG.encode(), CODE.encode())})
+    oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=("tests/test_shop.py::test_double",))
+    assert not verify(task, oracle, "", BUBBLEWRAP, trusted=False).resolved
 
 
 def test_a_test_file_that_differs_has_no_byte_code(package: Package) -> None:
     task = package.task
     compile_tests([task], BUBBLEWRAP)
-    overlays: list[dict[str, str | None]] = [
-        {"tests/test_shop.py": TESTS},
-        {"tests/test_shop.py": None},
-        {"tests": None},
-    ]
-    for overlay in overlays:
-        assert [name.partition(".")[0] for name in kept(package.with_files(overlay))] == ["__pycache__/conftest"]
+    for changed in ({"tests/test_shop.py": TESTS}, {"tests/test_shop.py": None}, {"tests": None}):
+        assert [name.partition(".")[0] for name in kept(package.with_files(changed))] == ["__pycache__/conftest"]
     test = package.root / "project" / "tests" / "test_shop.py"
     data = next(data for name, data in kept(task).items() if "test_shop" in name)
     if data[4:8] == b"\0\0\0\0":
@@ -248,8 +236,6 @@ error: The build backend returned an error
 
          [stderr]
          Traceback (most recent call last):
-           File "<string>", line 14, in <module>
-             self.run_setup()
 {}
 
 hint: This usually indicates a problem with the package or the build environment.

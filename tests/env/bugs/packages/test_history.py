@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 from gumshoe.env.virtualenvs import Lock
+from support.folder_tasks import git, write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
 
 START = '''\
@@ -60,32 +60,23 @@ class Repository:
     """A repository with code and tests, and what is done to it."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "tests").mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
-        (root / "prices.py").write_text(START)
-        (root / "tests/test_prices.py").write_text(TESTS)
+        self.root = write_files(root, {"prices.py": START, "tests/test_prices.py": TESTS})
+        git(root, "init", "-q")
         self.commit("start")
 
-    def git(self, *words: str) -> str:
-        who = ("-c", "user.name=a", "-c", "user.email=a@example.invalid", "-c", "commit.gpgsign=false")
-        return subprocess.run(
-            ["git", *who, *words], cwd=self.root, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
     def commit(self, message: str) -> str:
-        self.git("add", "-A")
-        self.git("commit", "-q", "-m", message)
-        return self.git("rev-parse", "HEAD")[:12]
+        git(self.root, "add", "-A")
+        git(self.root, "commit", "-q", "-m", message)
+        return git(self.root, "rev-parse", "HEAD")[:12]
 
-    def change(self, old: str, new: str) -> None:
-        text = (self.root / "prices.py").read_text()
+    def change(self, old: str, new: str, path: str = "prices.py") -> None:
+        text = (self.root / path).read_text()
         assert text.count(old) == 1
-        (self.root / "prices.py").write_text(text.replace(old, new))
+        (self.root / path).write_text(text.replace(old, new))
 
     def test(self, name: str, line: str) -> None:
-        path = self.root / "tests/test_prices.py"
-        path.write_text(f"{path.read_text()}\n\ndef test_{name}():\n    {line}\n")
+        with (self.root / "tests/test_prices.py").open("a") as file:
+            file.write(f"\n\ndef test_{name}():\n    {line}\n")
 
 
 @pytest.fixture
@@ -142,18 +133,17 @@ def test_the_tree_of_a_bug_is_the_parents_with_the_tests_of_the_fix(repository: 
 
 
 def test_a_merge_is_one_fix(repository: Repository) -> None:
-    repository.git("switch", "-q", "-c", "side")
+    git(repository.root, "switch", "-q", "-c", "side")
     repository.change('"%s EUR"', '"%.2f EUR"')
     repository.commit("Cents")
-    path = repository.root / "tests/test_prices.py"
-    path.write_text(path.read_text().replace('"3 EUR"', '"3.00 EUR"'))
+    repository.change('"3 EUR"', '"3.00 EUR"', "tests/test_prices.py")
     repository.commit("Test of cents")
-    repository.git("switch", "-q", "main")
-    (repository.root / "README.md").write_text("Prices\n")
+    git(repository.root, "switch", "-q", "trunk")
+    write_files(repository.root, {"README.md": "Prices\n"})
     repository.commit("A readme")
-    repository.git("merge", "-q", "--no-ff", "side", "-m", "Merge side")
+    git(repository.root, "merge", "-q", "--no-ff", "side", "-m", "Merge side")
     (found,) = fixes(repository)
-    assert found.commit == repository.git("rev-parse", "HEAD")
+    assert found.commit == git(repository.root, "rev-parse", "HEAD")
     assert history(repository).files(found).places == (("prices.py", "label"),)
 
 
@@ -193,41 +183,36 @@ def test_a_harvest_that_was_stopped_goes_on_with_the_environments_that_it_had(
     (found,) = fixes(repository)
     package, rows = PackageHarvest("prices", HarvestConfig(), tmp_path), TypeAdapter(JudgedCommit)
     first, older = (Built(Lock(python, "machine", (), {}), tmp_path) for python in ("3.12", "3.9"))
-    environments = Environments(package, first)
-    environments.accept(older)
+    stopped, resumed = Environments(package, first), Environments(package, first)
+    stopped.accept(older)
     for _ in range(MOST_FAILED_BUILDS):
-        environments.reject()
-    kept = [
+        stopped.reject()
+    for kept in (
         JudgedCommit("no test notices", older, failed_builds=FailedBuilds()),
-        JudgedCommit("no environment", failed_builds=environments.failed),
+        JudgedCommit("no environment", failed_builds=stopped.failed),
         JudgedCommit("no tests"),
-    ]
-    resumed = Environments(package, first)
-    for row in kept:
-        resumed.remember(rows.validate_json(rows.dump_json(row)))
-    assert (resumed.current, resumed.failed) == (environments.current, environments.failed)
+    ):
+        resumed.remember(rows.validate_json(rows.dump_json(kept)))
+    assert (resumed.current, resumed.failed) == (stopped.current, stopped.failed)
     assert resumed.build(found, tmp_path) is None
     assert resumed.failed == FailedBuilds(MOST_FAILED_BUILDS, commits_since=1)
 
 
 @pytest.mark.needs("bubblewrap")
-@pytest.mark.usefixtures("own_cache")
 def test_a_fix_becomes_a_proven_task_of_the_set(repository: Repository, tmp_path: Path) -> None:
     """Other commits stay out: one whose tests pass before it, too, and one whose tests cannot be loaded before it."""
     name = fix(repository)
     repository.change("result += price", "result = result + price")
     repository.test("again", "assert total([2]) == 2")
     repository.commit("Spelled out")
-    path = repository.root / "tests/test_prices.py"
     repository.change("def label", "def half(price):\n    return price / 2\n\n\ndef label")
-    path.write_text(f"from prices import half\n{path.read_text()}")
+    repository.change("import discount,", "import half, discount,", "tests/test_prices.py")
     repository.test("half", "assert half(2) == 1")
     repository.commit("A feature")
     out = tmp_path / "set"
-    options = ("per_package=0", "difficulty=false", "history=50")
-    arguments = [word for option in options for word in ("-p", option)]
+    options = ["-p", "per_package=0", "-p", "difficulty=false", "-p", "history=50"]
     for _ in range(2):
-        assert main(["harvest", str(repository.root), "--out", str(out), *arguments]) == 0
+        assert main(["harvest", str(repository.root), "--out", str(out), *options]) == 0
         ((task, oracle),) = load_tasks(str(out))
         assert task.tags["commit"] == name
         assert task.problem_statement.startswith(
