@@ -55,9 +55,6 @@ def configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", type=Path, help="YAML file (see configs/train)")
     parser.add_argument("-p", "--param", action="append", default=[], metavar="KEY=VALUE", help="override a value")
     parser.add_argument("--method", help="full, lora, qlora, dpo or grpo (default: as the config says)")
-    parser.add_argument(
-        "--resume", type=Path, metavar="CHECKPOINT", help="checkpoint to resume from (default: the newest, if any)"
-    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show the log output of the libraries")
 
 
@@ -65,14 +62,11 @@ def run_train(arguments: argparse.Namespace) -> int:
     """Trains and prints where everything is."""
     overrides = [*arguments.param, *([f"method={arguments.method}"] if arguments.method else [])]
     config = read_config(arguments.config, overrides)
-    resume: Path | None = arguments.resume
-    if resume is not None and not (resume / "trainer_state.json").is_file():
-        raise ConfigError(f"--resume: {resume} is not a checkpoint: see {config.out}/checkpoints")
     if not arguments.verbose:
         quieten()
     from gumshoe.train.run import render_facts
 
-    result = _train(config, resume)
+    result = _train(config)
     if os.environ.get("RANK", "0") != "0":  # One of several processes, of which the first one prints.
         return 0
     if result.facts is None:
@@ -83,21 +77,21 @@ def run_train(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _train(config: AnyConfig, resume: Path | None) -> TrainResult:
+def _train(config: AnyConfig) -> TrainResult:
     """Imports just the method that is asked for, which takes seconds."""
     match config:
         case TrainConfig():
             from gumshoe.train.sft import train_sft
 
-            return train_sft(config, resume=resume)
+            return train_sft(config)
         case DpoConfig():
             from gumshoe.train.dpo import train_dpo
 
-            return train_dpo(config, resume=resume)
+            return train_dpo(config)
         case GrpoConfig():
             from gumshoe.train.grpo import train_grpo
 
-            return train_grpo(config, resume=resume)
+            return train_grpo(config)
 
 
 PREFLIGHT_EXAMPLES = """\

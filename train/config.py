@@ -120,7 +120,6 @@ class TrainConfig(RowsConfig):
     weight_decay: float = Field(0.0, ge=0, description="decay of the weight matrices")
     beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's decay rate for squared gradients")
     packing: bool = Field(False, description="pack rows into sequences of max_length; slow on processors")
-    by_length: bool = Field(False, description="batch rows of similar length: less padding")
 
     eval_every: PositiveInt | None = Field(
         None, description="steps between two evaluations; null: at every epoch's end"

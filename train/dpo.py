@@ -23,7 +23,6 @@ from gumshoe.train.rows.samples import Sampling, samples
 from gumshoe.train.run import (
     RENDERED_AS_TRAINED,
     Facts,
-    Picture,
     TrainingFolder,
     TrainResult,
     fit,
@@ -139,17 +138,8 @@ def _render_decision(row: Mapping[str, Any], column: str, renderer: Renderer) ->
     return sample.rendered.input_ids[:start], sample.rendered.input_ids[start:end]
 
 
-_LOSSES = Picture(
-    "loss", "loss of what the assistant writes", [("loss", "training", "-"), ("eval_loss", "held out", "o--")]
-)
-
-
-def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult:
+def train_dpo(config: DpoConfig) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
-
-    Args:
-        config: what to do.
-        resume: checkpoint to go on from, instead of the newest.
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
@@ -168,13 +158,13 @@ def train_dpo(config: DpoConfig, *, resume: Path | None = None) -> TrainResult:
         eval_pairs = prepare_pairs(held_out, renderer, config.max_length, config.too_long)
     with torch_threads(config.threads):
         trainer = _trainer(config, arguments, renderer, pairs, eval_pairs)
-        facts = {**_count(pairs), **fit(trainer, folder, resume), **_measure(trainer)}
+        facts = {**_count(pairs), **fit(trainer, folder), **_measure(trainer)}
         tokenizer = renderer.tokenizer
         chosen = [{**row, "messages": [*row["prompt"], *row["chosen"]]} for row in some_rows(source)]
         tokenizer.chat_template = template_to_serve(tokenizer, renderer.template, chosen)
         has_adapters = config.adapters is not None
         card = _card(config, facts)
-        save_model(config, folder, trainer, tokenizer, card, _LOSSES, has_adapters=has_adapters)
+        save_model(config, folder, trainer, tokenizer, card, has_adapters=has_adapters)
     return TrainResult(folder.model, folder.log, facts)
 
 

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from datasets import Dataset
@@ -43,7 +42,6 @@ from gumshoe.train.model import (
 from gumshoe.train.rows.render import encode_chat
 from gumshoe.train.run import (
     Facts,
-    Picture,
     TrainingFolder,
     TrainResult,
     fit,
@@ -60,13 +58,12 @@ Broken = SandboxError | TaskError
 Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]
 
 
-def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None, *, resume: Path | None = None) -> TrainResult:
+def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
 
     Args:
         config: what to do.
         episodes: what is played, instead of what the config names.
-        resume: checkpoint to go on from, instead of the newest.
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
@@ -80,13 +77,11 @@ def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None, *, res
     folder = TrainingFolder(config)
     if folder.done:
         return TrainResult(folder.model, folder.log, None)
-    scores = [(f"rewards/{name}/mean", name, ":") for name in config.episodes.weights]
-    picture = Picture("reward", "reward of an episode", [("reward", "reward", "-"), *scores])
     with torch_threads(config.threads):
         trainer = _trainer(config, episodes)
         tokenizer = _tokenizer_to_save(config, episodes)
-        facts = {**fit(trainer, folder, resume), **_measure(trainer)}
-        save_model(config, folder, trainer, tokenizer, _card(config, facts), picture)
+        facts = {**fit(trainer, folder), **_measure(trainer)}
+        save_model(config, folder, trainer, tokenizer, _card(config, facts))
     return TrainResult(folder.model, folder.log, facts)
 
 

@@ -207,8 +207,6 @@ def unpack(file: Path) -> Path:
     folder = cache / "models" / f"{file.stem}-{_digest(file)}"
     if folder.is_dir():
         return folder
-    if find_spec("gguf") is None:
-        raise ConfigError(f"model {file} needs the package gguf: pip install 'gumshoe-debug[train]'")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with in_turn(cache):
         if not folder.is_dir():
@@ -239,7 +237,7 @@ def _convert(file: Path, out: Path) -> None:
                 folder, gguf_file=name, dtype=torch.bfloat16, quantization_config=GgufConfig(dequantize=True)
             )
         tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
-    except (OSError, ValueError, LookupError, NotImplementedError, struct.error) as error:
+    except (ImportError, OSError, ValueError, LookupError, NotImplementedError, struct.error) as error:
         raise ConfigError(f"model {file} cannot be unpacked: {' '.join(str(error).split())[:200]}") from None
     # The weights are plain now; settings that say otherwise would have them quantized again when they are saved.
     vars(model.config).pop("quantization_config", None)

@@ -3,7 +3,7 @@
     TrainingFolder(config)              a new folder, or that of an earlier start of the same config
       rows_arguments, lora_arguments    the config as TRL and peft take it
       fit                               trains from the newest checkpoint to the end; LossLog writes log.jsonl
-      save_model                        adapters merged, weights, tokenizer, card and picture of the losses
+      save_model                        adapters merged, weights, tokenizer and card
 
 The model folder can be loaded directly by transformers, vLLM and `gumshoe serve`.
 """
@@ -17,13 +17,11 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import yaml
 from accelerate.utils import DistributedType
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from peft import LoraConfig
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback, TrainerState
 from transformers.integrations import integration_utils
@@ -32,14 +30,13 @@ from gumshoe import __version__
 from gumshoe.config import config_hash, dump_config, load_config
 from gumshoe.errors import ConfigError
 from gumshoe.standard_streams import StatusLine
-from gumshoe.storage import append_line, new_folder, read_jsonl, write_atomic, write_jsonl
+from gumshoe.storage import append_line, new_folder, write_atomic, write_jsonl
 from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
 from gumshoe.train.model import in_bf16, local_model, merge_adapters, on_accelerator
 
 __all__ = [
     "RENDERED_AS_TRAINED",
     "Facts",
-    "Picture",
     "TrainResult",
     "TrainingFolder",
     "fit",
@@ -80,9 +77,8 @@ class TrainingFolder:
     """Opens the folder of a run: a new one, or the one left by an earlier start of the same config.
 
     config.yaml   the whole config          log.jsonl    losses, one entry a line
-    checkpoints/  to go on from             loss.svg, loss.png (reward.svg, reward.png)
+    checkpoints/  to go on from             adapters/    where adapters were trained, before they are merged
     rows/         what trains, as tokens; gone when training is done
-    adapters/     where adapters were trained, before they are merged
     model/        the result; it is there when training is done
 
     Raises:
@@ -236,26 +232,12 @@ class LossLog(TrainerCallback):
                 self._status.keep()
 
 
-class Picture(NamedTuple):
-    """Measures of the log that are drawn to the run folder, as NAME.svg and NAME.png.
-
-    Attributes:
-        name: of the files.
-        label: of the vertical axis.
-        curves: the measures: (key in the log, title, style as matplotlib has it).
-    """
-
-    name: str
-    label: str
-    curves: Sequence[tuple[str, str, str]]
-
-
-def fit(trainer: Any, folder: TrainingFolder, resume: Path | None) -> Facts:
-    """Trains from a checkpoint (`resume`, else the newest, if any) to the end, and returns what there is to tell."""
+def fit(trainer: Any, folder: TrainingFolder) -> Facts:
+    """Trains from the newest checkpoint, if there is one, to the end, and returns what there is to tell."""
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(LossLog(folder.log))
     began = time.monotonic()
-    checkpoint = resume or folder.newest_checkpoint()
+    checkpoint = folder.newest_checkpoint()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     seconds = round(time.monotonic() - began)
@@ -273,7 +255,6 @@ def save_model(
     trainer: Any,
     tokenizer: PreTrainedTokenizerBase,
     card: str,
-    picture: Picture,
     *,
     has_adapters: bool = False,
 ) -> None:
@@ -285,14 +266,12 @@ def save_model(
         trainer: has trained the model.
         tokenizer: of the model, with the template that is served.
         card: the text of README.md.
-        picture: is drawn to the run folder.
         has_adapters: the model has adapters, which are written apart and merged into the weights.
     """
     # Where each process holds only a part of the weights, all of them have to help to put the whole together.
     state = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None
     if not trainer.is_world_process_zero():
         return
-    _draw(folder, picture)
     model: Any = trainer.accelerator.unwrap_model(trainer.model)
     with new_folder(folder.model) as fresh:
         if has_adapters:
@@ -348,25 +327,6 @@ def render_card(config: TrainerConfig, method: str, title: str, paragraphs: Iter
             f"```yaml\n{dump_config(config)}```\n",
         ]
     )
-
-
-def _draw(folder: TrainingFolder, picture: Picture) -> None:
-    entries = [entry for _, entry in read_jsonl(folder.log)]
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for key, title, style in picture.curves:
-        points = [(entry["step"], entry[key]) for entry in entries if key in entry]
-        if points:
-            axes.plot(*zip(*points, strict=True), style, label=title, markersize=4)
-    axes.set_xlabel("step")
-    axes.set_ylabel(picture.label)
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    if axes.lines:
-        axes.legend(frameon=False)
-    for ending in ("svg", "png"):
-        figure.savefig(folder.path / f"{picture.name}.{ending}", dpi=150)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from transformers import EarlyStoppingCallback, PreTrainedModel, PreTrainedToken
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from gumshoe.errors import ConfigError, DatasetError, SandboxError
+from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.train.config import TrainConfig
 from gumshoe.train.episodes import EpisodeSource, GeneratedTurn, Request, generate_turn, open_episodes, play
 from gumshoe.train.model import check_targets, load_model, local_model, open_renderer, template_to_serve
@@ -29,7 +29,6 @@ from gumshoe.train.rows.samples import as_conversation
 from gumshoe.train.run import (
     RENDERED_AS_TRAINED,
     Facts,
-    Picture,
     TrainingFolder,
     TrainResult,
     fit,
@@ -45,12 +44,6 @@ from gumshoe.train.run import (
 __all__ = ["PreparedRows", "SeekerTrainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
 
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
-_LOSSES = Picture(
-    "loss",
-    "loss of what the assistant writes",
-    [("loss", "training", "-"), ("eval_loss", "held out", "o--"), ("eval_seeker_score", "live reward", "s:")],
-)
-
 _SAME = 0.999
 """Cosine of two rows of an output layer from which they are taken for the same."""
 _SLICE = 16384
@@ -66,12 +59,8 @@ class PreparedRows:
     skipped: int
 
 
-def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult:
+def train_sft(config: TrainConfig) -> TrainResult:
     """Runs a config; a stopped run goes on from its newest checkpoint.
-
-    Args:
-        config: what to do.
-        resume: checkpoint to go on from, instead of the newest.
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
@@ -101,11 +90,11 @@ def train_sft(config: TrainConfig, *, resume: Path | None = None) -> TrainResult
         trainer = _trainer(config, arguments, renderer, rows, eval_rows)
         if config.best == "seeker" and episodes is not None:
             trainer.judge = _judge(config, episodes, renderer, template)
-        facts = {**_count(rows), **fit(trainer, folder, resume), **_measure(trainer)}
+        facts = {**_count(rows), **fit(trainer, folder), **_measure(trainer)}
         renderer.tokenizer.chat_template = template
         has_adapters = config.method != "full"
         card = _card(config, facts)
-        save_model(config, folder, trainer, renderer.tokenizer, card, _LOSSES, has_adapters=has_adapters)
+        save_model(config, folder, trainer, renderer.tokenizer, card, has_adapters=has_adapters)
         if trainer.is_world_process_zero():
             shutil.rmtree(folder.rows, ignore_errors=True)
     return TrainResult(folder.model, folder.log, facts)
@@ -126,8 +115,6 @@ def _arguments(config: TrainConfig) -> SFTConfig:
         # Packing cuts nothing that was checked to fit.
         dataset_kwargs={"skip_prepare_dataset": not config.packing},
         packing=config.packing,
-        train_sampling_strategy="group_by_length" if config.by_length else "random",
-        length_column_name="length",
         max_length=config.max_length,
         weight_decay=config.weight_decay,
         adam_beta2=config.beta2,
@@ -142,8 +129,8 @@ def _arguments(config: TrainConfig) -> SFTConfig:
 def _trainer(
     config: TrainConfig, arguments: SFTConfig, renderer: Renderer, rows: PreparedRows, eval_rows: PreparedRows | None
 ) -> SeekerTrainer:
-    """TRL's trainer on rows that are tokens already. Raises DatasetError where it would train on fewer rows."""
-    columns = ["input_ids", "labels", "length"]
+    """TRL's trainer on rows that are tokens already."""
+    columns = ["input_ids", "labels"]
     model = load_model(local_model(config.model), config)
     adapters = None if config.method == "full" else lora_arguments(config.lora)
     if adapters is not None:
@@ -159,11 +146,6 @@ def _trainer(
     )
     if config.patience is not None:
         trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=config.patience))
-    trained_rows: Any = trainer.train_dataset
-    if not config.packing and len(trained_rows) != len(rows.rows):
-        raise DatasetError(
-            f"the trainer kept {len(trained_rows)} of {len(rows.rows)} rows: look at `gumshoe preflight`"
-        )
     return trainer
 
 

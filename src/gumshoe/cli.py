@@ -62,7 +62,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 EXTRAS = {
     "accelerate": "train",
     "anthropic": "anthropic",
-    "matplotlib": "train",
     "mcp": "mcp",
     "openenv": "openenv",
     "peft": "train",

@@ -95,7 +95,7 @@ def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) ->
     from datasets import Dataset, Features, List, Value
 
     numbers = List(Value("int32"))
-    features = Features({"input_ids": numbers, "labels": numbers, "masked": numbers, "length": Value("int32")})
+    features = Features({"input_ids": numbers, "labels": numbers, "masked": numbers})
     schema = features.arrow_schema
     reports: list[RowReport] = []
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -111,12 +111,7 @@ def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) ->
 
 def _columns(rendered: Rendered) -> dict[str, Any]:
     masked = [edge for span in rendered.masked for edge in span]
-    return {
-        "input_ids": rendered.input_ids,
-        "labels": rendered.labels,
-        "masked": masked,
-        "length": len(rendered.input_ids),
-    }
+    return {"input_ids": rendered.input_ids, "labels": rendered.labels, "masked": masked}
 
 
 def rendered_row(columns: Mapping[str, Any]) -> Rendered:

@@ -9,10 +9,11 @@ again would give: a text has many tokenizations, and a template writes a call in
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
 from gumshoe.text import escape, escape_chat, escape_json
@@ -27,7 +28,6 @@ __all__ = [
     "Kind",
     "Rendered",
     "Renderer",
-    "check_conversation",
     "control_tokens",
     "encode_chat",
     "spans",
@@ -147,7 +147,6 @@ class Renderer:
     def _encode(self, row: Mapping[str, Any], **options: Any) -> Any:
         from jinja2 import TemplateError
 
-        check_conversation(row)
         self._refuse_control_tokens(row)
         try:
             return encode_chat(self.tokenizer, self.template, row["messages"], row.get("tools"), **options)
@@ -156,13 +155,15 @@ class Renderer:
 
     def _refuse_control_tokens(self, row: Mapping[str, Any]) -> None:
         """Raises DatasetError for a row with a control token in its text that escaping does not know."""
-        for text in _texts([escape_chat(row["messages"]), escape_json(row.get("tools"))] if self._unescaped else []):
-            for token in self._unescaped:
-                if token in text:
-                    raise DatasetError(
-                        f"{_name(row)} has {token!r} in its text, which this tokenizer reads as a control token: "
-                        "leave the row out, or change its text"
-                    )
+        if not self._unescaped:
+            return
+        text = json.dumps([escape_chat(row["messages"]), escape_json(row.get("tools"))], ensure_ascii=False)
+        for token in self._unescaped:
+            if json.dumps(token, ensure_ascii=False)[1:-1] in text:
+                raise DatasetError(
+                    f"{_name(row)} has {token!r} in its text, which this tokenizer reads as a control token: "
+                    "leave the row out, or change its text"
+                )
 
     def _generation_prompt(self) -> list[int]:
         """The tokens with which a server begins the assistant's turn; none if the template cannot tell."""
@@ -197,7 +198,11 @@ class Renderer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of tokens, special ones included, as it was rendered."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return _decode(self.tokenizer, ids)
+
+
+def _decode(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int]) -> str:
+    return str(tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
 
 Kind = Literal["trained", "masked", "read"]
@@ -224,18 +229,6 @@ def turn_starts(rendered: Rendered) -> list[int]:
     return [start for start, _ in _runs([label != UNTRAINED for label in rendered.labels])]
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for pair in cast("dict[Any, Any]", value).items():
-            yield from _texts(list(pair))
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _texts(item)
-
-
 def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:
     """The unbroken ranges where the mask is on: (start, end)."""
     ranges: list[tuple[int, int]] = []
@@ -249,13 +242,6 @@ def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:
 
 def _name(row: Mapping[str, Any]) -> str:
     return f"row {row['id']}" if row.get("id") else "a row"
-
-
-def check_conversation(row: Mapping[str, Any]) -> None:
-    """Raises DatasetError unless the row's `messages` are a list of objects with a role."""
-    messages = row["messages"]
-    if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
-        raise DatasetError(f"{_name(row)} is not a conversation: messages must be a list of objects with a role")
 
 
 def encode_chat(
@@ -353,7 +339,7 @@ def _turn(
         return own, trains, Drift(foreign=1)
     if body == own[:cut]:
         drift = Drift(same=1)
-    elif _text(tokenizer, body) == _text(tokenizer, own[:cut]):
+    elif _decode(tokenizer, body) == _decode(tokenizer, own[:cut]):
         drift = Drift(retokenized=1, changed=len(tokens))
     else:
         drift = Drift(rewritten=1, changed=len(tokens))
@@ -365,10 +351,6 @@ def _says(tokenizer: PreTrainedTokenizerBase, body: list[int], message: Mapping[
     """Whether tokens spell a message: its content, and the names of the tools that it calls."""
     if not all(0 <= token < len(tokenizer) for token in body):
         return False
-    text = _text(tokenizer, body)
+    text = _decode(tokenizer, body)
     names = [str((call.get("function") or {}).get("name")) for call in message.get("tool_calls") or ()]
     return all(part in text for part in [str(message.get("content") or "").strip(), *names])
-
-
-def _text(tokenizer: PreTrainedTokenizerBase, ids: list[int]) -> str:
-    return str(tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))

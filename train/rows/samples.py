@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 
 from gumshoe.agreement import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 from gumshoe.errors import DatasetError
-from gumshoe.train.rows.render import Rendered, Renderer, check_conversation
+from gumshoe.train.rows.render import Rendered, Renderer
 
 __all__ = ["RULES", "Rule", "Sample", "Sampling", "Window", "as_conversation", "masked_turns", "samples", "windows"]
 
@@ -64,7 +64,6 @@ class Sample:
 def samples(row: Mapping[str, Any], renderer: Renderer, sampling: Sampling) -> Iterator[Sample]:
     """The samples of one row; a decision that a rule masks out gives none. Raises DatasetError."""
     row = as_conversation(row)
-    check_conversation(row)
     name = str(row.get("id") or "")
     mistakes = masked_turns(row, sampling.mask)
     parts = _parts(row, renderer, sampling)
