@@ -23,7 +23,6 @@ from gumshoe.train.rows.dataset import conversations, load_rows
 from gumshoe.train.rows.prepare import prepare, rendered_row
 
 if TYPE_CHECKING:
-    from gumshoe.train.rows.render import Drift
     from gumshoe.train.run import TrainResult
 
 __all__ = [
@@ -139,9 +138,11 @@ def _show_rows(config: TrainConfig, number: int) -> None:
     table.add_row(f"over {report.max_length} tokens", str(len(report.too_long)))
     table.add_row("nothing to train", str(len(report.untrained)))
     table.add_row("turns masked out", str(sum(row.masked for row in report.rows)))
-    console.print(table)
     if report.drift.turns:
-        console.print(_drift_table(report.drift))
+        table.add_row("turns with the tokens that were sampled", str(report.drift.turns))
+        table.add_row("of which rendering gives other tokens", str(report.drift.changed))
+        table.add_row("of another tokenizer, so trained as rendered", str(report.drift.foreign))
+    console.print(table)
     report.check(config.too_long)
 
 
@@ -176,17 +177,6 @@ def _count_table(title: str, what: str, counts: dict[str, list[int]]) -> Table:
     for name, values in counts.items():
         spread = (sum(values), min(values), median_high(values), max(values))
         table.add_row(name, *(f"{value:,}" for value in spread))
-    return table
-
-
-def _drift_table(drift: Drift) -> Table:
-    """What training on the sampled tokens keeps from changing."""
-    table = Table("", "turns", title=f"{drift.turns:,} turns with the tokens that were sampled")
-    table.add_row("rendering gives the same tokens", f"{drift.same:,}")
-    table.add_row("rendering gives other tokens of the same text", f"{drift.retokenized:,}")
-    table.add_row("rendering gives another text", f"{drift.rewritten:,}")
-    table.add_row("of another tokenizer, so trained as rendered", f"{drift.foreign:,}")
-    table.caption = f"{drift.changed:,} sampled tokens stand in turns that rendering would have changed"
     return table
 
 

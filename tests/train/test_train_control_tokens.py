@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from gumshoe.collect.episode.conversation import as_native_chat, as_template_chat
 from gumshoe.errors import DatasetError
@@ -25,14 +26,9 @@ MISTRAL = (
     "{{ eos_token }}{% endgeneration %}{% elif m.role == 'tool' %}[TOOL_RESULTS]{{ m.content }}[/TOOL_RESULTS]"
     "{% else %}[INST]{{ m.content }}[/INST]{% endif %}{% endfor %}"
 )
-VOCABULARIES = {
-    "llama3": ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|end_of_text|>"],
-    "llama3 with tools": [
-        *("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>")
-    ],
-    "mistral": [*("<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "<unk>")],
-    "gemma": ["<bos>", "<end_of_turn>", "<start_of_turn>", "<eos>", "<pad>"],
-}
+LLAMA = ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|python_tag|>"]
+GEMMA = ["<bos>", "<end_of_turn>", "<start_of_turn>", "<eos>", "<pad>"]
+BRACKETS = ["<s>", "</s>", "[INST]", "[/INST]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "<unk>"]
 
 
 def make_tokenizer(special: Sequence[str], template: str) -> Any:
@@ -54,24 +50,24 @@ def make_tokenizer(special: Sequence[str], template: str) -> Any:
 def tokenizer(request: pytest.FixtureRequest, start: Path) -> Any:
     import trl.chat_template_utils as known
 
-    if request.param in ("chatml", "hermes"):
-        made: Any = load_tokenizer(str(start), None)
-        if request.param == "hermes":
-            made.chat_template = read_template("hermes")
-        return made
-    if request.param == "smollm2":
-        if not SMOLLM2.exists():
-            pytest.skip(f"{SMOLLM2.name} is not here: make model")
-        from transformers import AutoTokenizer
-
-        made = AutoTokenizer.from_pretrained(str(SMOLLM2.parent), gguf_file=SMOLLM2.name)
+    match request.param:
+        case "llama3":
+            return make_tokenizer(LLAMA, known.llama3_training_chat_template)
+        case "llama3 with tools":
+            return make_tokenizer(LLAMA, read_template("llama3"))
+        case "mistral":
+            return make_tokenizer(BRACKETS, MISTRAL)
+        case "gemma":
+            return make_tokenizer(GEMMA, known.gemma_training_chat_template)
+        case "smollm2":
+            if not SMOLLM2.exists():
+                pytest.skip(f"{SMOLLM2.name} is not here: make model")
+            made: Any = AutoTokenizer.from_pretrained(str(SMOLLM2.parent), gguf_file=SMOLLM2.name)
+        case _:
+            made = load_tokenizer(str(start), None)
+    if request.param != "chatml":
         made.chat_template = read_template("hermes")
-        return made
-    if request.param == "llama3 with tools":
-        template = read_template("llama3")
-    else:
-        template = MISTRAL if request.param == "mistral" else getattr(known, f"{request.param}_training_chat_template")
-    return make_tokenizer(VOCABULARIES[request.param], template)
+    return made
 
 
 def conversation(text: str) -> list[Message]:
@@ -121,7 +117,8 @@ def control_of(tokenizer: Any, ids: Sequence[int]) -> list[int]:
 def test_a_row_has_the_control_tokens_of_its_turns_and_trains_no_other(tokenizer: Any) -> None:
     renderer = Renderer(tokenizer, training_template(tokenizer))
     harmless = renderer(raw_row(turns_only(tokenizer, conversation("x"))))
-    attacked = renderer(raw_row(turns_only(tokenizer, conversation(attack(tokenizer)))))
+    messages = turns_only(tokenizer, conversation(attack(tokenizer)))
+    attacked = renderer(raw_row(messages))
     assert control_of(tokenizer, harmless.input_ids)
     assert control_of(tokenizer, attacked.input_ids) == control_of(tokenizer, harmless.input_ids)
     trained = [
@@ -129,13 +126,8 @@ def test_a_row_has_the_control_tokens_of_its_turns_and_trains_no_other(tokenizer
     ]
     assert trained[0] == trained[1]
     assert len(attacked.input_ids) > len(harmless.input_ids) + 100
-
-
-def test_rows_that_were_exported_escaped_train_alike(tokenizer: Any) -> None:
-    renderer = Renderer(tokenizer, training_template(tokenizer))
-    messages = turns_only(tokenizer, conversation(attack(tokenizer)))
     exported = [message.as_openai(arguments_as_text=False) for message in messages]
-    assert renderer({"messages": exported, "tools": TOOLS}).input_ids == renderer(raw_row(messages)).input_ids
+    assert renderer({"messages": exported, "tools": TOOLS}).input_ids == attacked.input_ids, "escaped when exported"
 
 
 def test_what_is_trained_is_what_is_sent(start: Path) -> None:

@@ -18,7 +18,7 @@ from gumshoe.train.dpo import pair_of, train_dpo
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rows.render import Renderer
 from support.train.tiny_model import tiny_model
-from support.train.training_rows import TOOLS, conversation
+from support.train.training_rows import TOOLS, conversation, write_dataset
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
@@ -33,15 +33,8 @@ def pair(number: int, **changes: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pairs")
-    lists = dict.fromkeys(("prompt", "chosen", "rejected", "tools"), datasets.List(datasets.Json()))
-    features = datasets.Features({"id": datasets.Value("string"), **lists})
-    (folder / "preferences").mkdir()
-    table = datasets.Dataset.from_list([pair(number) for number in range(4)], features)
-    table.to_parquet(str(folder / "preferences" / "train-0.parquet"))
-    files = "  data_files:\n  - split: train\n    path: preferences/train-0.parquet\n"
-    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: preferences\n{files}---\n", encoding="utf-8")
-    return folder
+    rows = {"train": [pair(number) for number in range(4)]}
+    return write_dataset(tmp_path_factory.mktemp("pairs"), rows, view="preferences")
 
 
 def config(pairs: Path, out: Path, **changes: Any) -> DpoConfig:

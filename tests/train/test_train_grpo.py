@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from gumshoe.cli import main
 from gumshoe.errors import ConfigError, SandboxError
-from gumshoe.train.grpo import train_grpo
-from gumshoe.train.model import read_template
+from gumshoe.train.grpo import TokenRollouts, train_grpo
+from gumshoe.train.model import load_tokenizer, read_template, training_template
 from support.train.counted_episodes import CountedEpisodes, config
 from support.train.training_rows import TOOLS
 
@@ -23,8 +24,6 @@ CALL = '<tool_call>\n{"name": "view", "arguments": {"path": "shop.py"}}\n</tool_
 
 
 def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     source = CountedEpisodes({})
     result = train_grpo(config(caller, tmp_path / "run"), source)
     entries = [json.loads(line) for line in result.log.read_text().splitlines()]
@@ -42,13 +41,9 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     assert "response_template" not in json.loads((result.model / "tokenizer_config.json").read_text())
     card = (result.model / "README.md").read_text()
     assert "1 x line_f1, 0.5 x format" in card
-    assert (tmp_path / "run" / "reward.svg").is_file()
-    assert train_grpo(config(caller, tmp_path / "run"), source).facts is None
 
 
 def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: Path, tmp_path: Path) -> None:
-    from transformers import AutoTokenizer
-
     hermes = config(caller, tmp_path / "run", chat_template="hermes", max_steps=1)
     saved = AutoTokenizer.from_pretrained(train_grpo(hermes, CountedEpisodes({})).model).chat_template
     assert saved == read_template("hermes")
@@ -66,13 +61,6 @@ def test_a_sandbox_that_breaks_stops_the_run(caller: Path, tmp_path: Path) -> No
     assert not (tmp_path / "run" / "model").exists()
 
 
-def test_an_episode_whose_sandbox_breaks_has_no_scores(caller: Path) -> None:
-    source = CountedEpisodes({"fails": [1]})
-    played, _ = rollouts(caller, source, lambda ids: ([[5]] * len(ids), None))
-    scores = played.play(["0", "1"])["episode_scores"]
-    assert scores == [{"line_f1": 0.0, "format": 0.0}, {"line_f1": None, "format": None}]
-
-
 def test_a_run_goes_on_without_the_episodes_whose_sandboxes_do_not_start(caller: Path, tmp_path: Path) -> None:
     source = CountedEpisodes({"never_start": [1, 2, 3, 6]})
     result = train_grpo(config(caller, tmp_path / "run"), source)
@@ -85,20 +73,19 @@ def test_a_run_goes_on_without_the_episodes_whose_sandboxes_do_not_start(caller:
     assert all(episode.closed for episode in source.made)
 
 
-def test_an_episode_whose_sandbox_does_not_start_trains_nothing(caller: Path) -> None:
-    source = CountedEpisodes({"never_start": [0]})
+def rollouts(model: Path, source: CountedEpisodes, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
+    tokenizer: Any = load_tokenizer(str(model), None)
+    return TokenRollouts(source, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
+
+
+@pytest.mark.parametrize("trouble", ["fails", "never_start"])
+def test_an_episode_whose_sandbox_does_not_start_or_breaks_has_no_scores(caller: Path, trouble: str) -> None:
+    source = CountedEpisodes({trouble: [0]})
     played, tokenizer = rollouts(caller, source, lambda ids: ([[5, tokenizer.eos_token_id]] * len(ids), None))
     out = played.play(["0", "1"])
     assert out["episode_scores"] == [{"line_f1": None, "format": None}, {"line_f1": 0.0, "format": 0.0}]
-    assert (out["completion_ids"][0], out["env_mask"][0]) == ([tokenizer.eos_token_id], [0])
-
-
-def rollouts(model: Path, source: CountedEpisodes, generate: Any, max_completion: int = 4096) -> tuple[Any, Any]:
-    from gumshoe.train.grpo import TokenRollouts
-    from gumshoe.train.model import load_tokenizer, training_template
-
-    tokenizer: Any = load_tokenizer(str(model), None)
-    return TokenRollouts(source, generate, tokenizer, training_template(tokenizer), max_completion), tokenizer
+    if trouble == "never_start":
+        assert (out["completion_ids"][0], out["env_mask"][0]) == ([tokenizer.eos_token_id], [0])
 
 
 @pytest.mark.parametrize("texts", [(CALL, "I think so."), ("I think so.", CALL), ("cut", CALL)])

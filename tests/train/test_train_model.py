@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,38 +40,29 @@ def damaged(folder: Path, name: str, content: str | None) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("load", "name", "content", "message"),
     [
-        ("config.json", HALF, "not a valid JSON file"),
-        ("config.json", "[]", "cannot be loaded"),
-        ("config.json", "null", "cannot be loaded"),
-        ("config.json", SIZES, "cannot be loaded"),
-        ("config.json", UNKNOWN, "model type `nonesuch`"),
-        ("model.safetensors", HALF, "SafetensorError"),
-        ("model.safetensors", None, "no file named model.safetensors"),
+        (load_weights, "config.json", HALF, "not a valid JSON file"),
+        (load_weights, "config.json", "[]", "cannot be loaded"),
+        (load_weights, "config.json", "null", "cannot be loaded"),
+        (load_weights, "config.json", SIZES, "cannot be loaded"),
+        (load_weights, "config.json", UNKNOWN, "model type `nonesuch`"),
+        (load_weights, "model.safetensors", HALF, "SafetensorError"),
+        (load_weights, "model.safetensors", None, "no file named model.safetensors"),
+        (load_tokenizer, "tokenizer.json", HALF, "cannot be loaded"),
+        (load_tokenizer, "tokenizer.json", "[]", "cannot be loaded"),
+        (load_tokenizer, "tokenizer.json", None, "has no tokenizer"),
+        (load_tokenizer, "tokenizer_config.json", "[]", "cannot be loaded"),
     ],
 )
-def test_weights_that_cannot_be_loaded(name: str, content: str | None, message: str, tmp_path: Path) -> None:
+def test_what_is_damaged_cannot_be_loaded(
+    load: Callable[[str, None], object], name: str, content: str | None, message: str, tmp_path: Path
+) -> None:
     folder = damaged(tmp_path / "model", name, content)
-    with pytest.raises(ConfigError, match=message):
-        load_weights(str(folder), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("tokenizer.json", HALF, "cannot be loaded"),
-        ("tokenizer.json", "[]", "cannot be loaded"),
-        ("tokenizer.json", None, "has no tokenizer"),
-        ("tokenizer_config.json", "[]", "cannot be loaded"),
-    ],
-)
-def test_a_tokenizer_that_cannot_be_loaded(name: str, content: str | None, message: str, tmp_path: Path) -> None:
-    folder = damaged(tmp_path / "model", name, content)
-    if content is None:
+    if (name, content) == ("tokenizer.json", None):
         (folder / "tokenizer_config.json").unlink()
     with pytest.raises(ConfigError, match=message):
-        load_tokenizer(str(folder), None)
+        load(str(folder), None)
 
 
 @pytest.mark.parametrize(
@@ -101,16 +93,10 @@ def write_gguf(out: Path) -> dict[str, Any]:
     added = {token["content"] for token in core["added_tokens"]}
     writer = GGUFWriter(str(out), "llama")
     writer.add_name("small")
-    writer.add_context_length(4096)
-    writer.add_embedding_length(64)
-    writer.add_block_count(1)
-    writer.add_feed_forward_length(96)
-    writer.add_head_count(2)
-    writer.add_head_count_kv(2)
-    writer.add_rope_dimension_count(32)
-    writer.add_rope_freq_base(10000.0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(len(tokens))
+    sizes = {"context_length": 4096, "embedding_length": 64, "block_count": 1, "feed_forward_length": 96}
+    heads = {"head_count": 2, "head_count_kv": 2, "rope_dimension_count": 32, "rope_freq_base": 10000.0}
+    for key, value in {**sizes, **heads, "layer_norm_rms_eps": 1e-5, "vocab_size": len(tokens)}.items():
+        getattr(writer, f"add_{key}")(value)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(tokens)
@@ -160,16 +146,23 @@ def test_a_file_becomes_a_model_folder_once(cache: Path, tmp_path: Path) -> None
     assert [path.name for path in (cache / "models").iterdir()] == [folder.name]
 
 
-def test_what_is_no_gguf_file_is_refused_in_one_line(cache: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none.gguf cannot be read: No such file"):
-        unpack(tmp_path / "none.gguf")
-    (tmp_path / "text.gguf").write_text("hello")
-    with pytest.raises(ConfigError, match=r"text.gguf is not a GGUF file"):
-        unpack(tmp_path / "text.gguf")
-    (tmp_path / "torn.gguf").write_bytes(b"GGUF\x03\x00\x00\x00")
-    with pytest.raises(ConfigError, match=r"torn.gguf cannot be unpacked"):
-        unpack(tmp_path / "torn.gguf")
-    assert not list((cache / "models").iterdir())
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file"),
+        (b"hello", "is not a GGUF file"),
+        (b"GGUF\x03\x00\x00\x00", "cannot be unpacked"),
+    ],
+)
+def test_what_is_no_gguf_file_is_refused_in_one_line(
+    content: bytes | None, said: str, cache: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "text.gguf"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigError, match=f"text.gguf {said}"):
+        unpack(file)
+    assert not list(cache.glob("models/*"))
 
 
 def test_a_model_without_tools_is_refused_and_trains_with_the_bundled_template(

@@ -19,7 +19,12 @@ from support.sandboxes.processes import descendants, state
 from support.shop_tasks import make_taskset
 
 pytest.importorskip("openenv", reason="needs the extra: pip install 'gumshoe-debug[openenv]'")
+from datasets import Dataset
 from openenv.core.generic_client import GenericEnvClient
+from transformers import AutoTokenizer
+from trl.chat_template_utils import add_response_schema
+from trl.trainer.grpo_config import GRPOConfig
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from gumshoe.eval.live import LiveEpisodes
 from gumshoe.eval.openenv import DebugAction, DebugEnvironment, OpenEnvConfig, make_app
@@ -84,34 +89,24 @@ def test_a_weight_of_no_score_is_refused() -> None:
         make_app(OpenEnvConfig.model_validate(settings))
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Generator[DebugEnvironment]:
-    """A session on one task, whose project is in `tmp_path`."""
+def test_a_sandbox_that_breaks_or_does_not_start_ends_the_episode_without_a_reward(tmp_path: Path) -> None:
     tasks = make_taskset(tmp_path / "tasks", 1, runner="pytest")
-    settings = {"tasks": {"source": str(tasks)}, "sandbox": {"kind": "bubblewrap"}}
-    config = OpenEnvConfig.model_validate(settings)
-    made = DebugEnvironment(LiveEpisodes(config), config, itertools.count())
-    yield made
-    made.close()
-
-
-def test_a_sandbox_that_breaks_ends_the_episode_without_a_reward(session: DebugEnvironment) -> None:
+    config = OpenEnvConfig.model_validate({"tasks": {"source": str(tasks)}, "sandbox": {"kind": "bubblewrap"}})
+    session = DebugEnvironment(LiveEpisodes(config), config, itertools.count())
     before = descendants(os.getpid())
-    assert not session.reset().done
-    for pid in descendants(os.getpid()) - before:
-        os.kill(pid, signal.SIGKILL)
-    ended = session.step(DebugAction(tool="eval"))
-    assert (ended.done, ended.reward, ended.stop, ended.failed) == (True, None, "aborted", True)
-    assert not session.reset().done
-
-
-def test_a_sandbox_that_does_not_start_ends_the_episode_without_a_reward(
-    session: DebugEnvironment, tmp_path: Path
-) -> None:
-    shutil.rmtree(tmp_path / "tasks")
-    ended = session.reset()
-    assert (ended.done, ended.reward, ended.stop) == (True, None, "aborted")
-    assert ended.text
+    try:
+        assert not session.reset().done
+        for pid in descendants(os.getpid()) - before:
+            os.kill(pid, signal.SIGKILL)
+        ended = session.step(DebugAction(tool="eval"))
+        assert (ended.done, ended.reward, ended.stop, ended.failed) == (True, None, "aborted", True)
+        assert not session.reset().done
+        shutil.rmtree(tasks)
+        ended = session.reset()
+        assert (ended.done, ended.reward, ended.stop) == (True, None, "aborted")
+        assert ended.text
+    finally:
+        session.close()
 
 
 class Ledger:
@@ -150,12 +145,6 @@ class Ledger:
 
 
 def test_grpo_of_trl_trains_through_it(server: str, caller: Path, tmp_path: Path) -> None:
-    from datasets import Dataset
-    from transformers import AutoTokenizer
-    from trl.chat_template_utils import add_response_schema
-    from trl.trainer.grpo_config import GRPOConfig
-    from trl.trainer.grpo_trainer import GRPOTrainer
-
     Ledger.url = server
     tokenizer: Any = AutoTokenizer.from_pretrained(caller)
     rows = [{"prompt": [{"role": "user", "content": "Transfers to a yen account are wrong."}]}] * 2

@@ -22,11 +22,6 @@ from gumshoe.train.rows.render import UNTRAINED, Renderer, encode_chat, spans, t
 from support.train.training_rows import TOOLS, conversation, row
 
 
-@pytest.fixture(scope="module")
-def tokenizer(start: Path) -> Any:
-    return load_tokenizer(str(start), None)
-
-
 def with_template_of_trl(start: Path, name: str) -> Any:
     """A tokenizer with a chat template that TRL knows."""
     import trl.chat_template_utils as known
@@ -59,43 +54,21 @@ def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
     ]
 
 
-def test_the_row_decodes_to_the_rendered_conversation(renderer: Renderer, tokenizer: Any) -> None:
-    done = renderer(row(2))
-    text = tokenizer.apply_chat_template(conversation(2), tools=TOOLS, tokenize=False)
-    assert renderer.decode(done.input_ids) == text
-    assert all(label in (UNTRAINED, token) for token, label in zip(done.input_ids, done.labels, strict=True))
-
-
-def test_the_prompt_of_each_turn_is_the_start_of_the_trained_row(renderer: Renderer, tokenizer: Any) -> None:
-    """The server renders the conversation so far and asks; it must see the very tokens that were trained on."""
-    tokenizer.chat_template = served_template(training_template(tokenizer))
-    done = renderer(row(4))
-    for prompt in prompts_of(tokenizer, conversation(4)):
-        assert done.input_ids[: len(prompt)] == prompt
-        assert done.labels[len(prompt) - 1] == UNTRAINED
-        assert done.labels[len(prompt)] == done.input_ids[len(prompt)]
-
-
 @pytest.mark.parametrize("name", ["qwen3", "qwen2_5", "qwen3_instruct_2507"])
 def test_templates_that_trl_knows_are_served_as_trained(name: str, start: Path) -> None:
+    """A server renders the conversation so far and asks; it must see the very tokens that were trained on."""
     from trl.chat_template_utils import has_generation_markers
 
     tokenizer = with_template_of_trl(start, name)
     marked = training_template(tokenizer)
-    trained = Renderer(tokenizer, marked)(row(1))
-    tokenizer.chat_template = served_template(marked)
-    assert not has_generation_markers(tokenizer.chat_template)
-    assert (
-        tokenizer.apply_chat_template(conversation(1), tools=TOOLS, return_dict=True)["input_ids"] == trained.input_ids
-    )
-
-
-@pytest.mark.parametrize("name", ["qwen2_5", "qwen3_instruct_2507"])
-def test_what_a_server_writes_to_begin_a_turn_does_not_train(name: str, start: Path) -> None:
-    tokenizer = with_template_of_trl(start, name)
-    marked = training_template(tokenizer)
     done = Renderer(tokenizer, marked)(row(2))
     tokenizer.chat_template = served_template(marked)
+    assert not has_generation_markers(tokenizer.chat_template)
+    whole = tokenizer.apply_chat_template(conversation(2), tools=TOOLS, return_dict=True)
+    assert done.input_ids == whole["input_ids"]
+    assert all(label in (UNTRAINED, token) for token, label in zip(done.input_ids, done.labels, strict=True))
+    if name == "qwen3":  # It begins a turn with an empty thought, which the model does not write.
+        return
     prompts = prompts_of(tokenizer, conversation(2))
     assert turn_starts(done) == [len(prompt) for prompt in prompts]
     assert all(done.input_ids[: len(prompt)] == prompt for prompt in prompts)
@@ -113,17 +86,17 @@ def test_a_marked_template_of_ones_own_is_taken(start: Path) -> None:
     assert trained[0] == "[seek 0.3] What fails?<|im_end|>"
 
 
-def test_an_unmarked_template_of_ones_own_is_refused(start: Path) -> None:
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("{% for m in messages %}{{ m.content }}{% endfor %}", "does not mark what the assistant writes"),
+        (None, "has no chat template"),
+    ],
+)
+def test_a_template_that_does_not_say_what_trains_is_refused(template: str | None, said: str, start: Path) -> None:
     tokenizer: Any = load_tokenizer(str(start), None)
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
-    with pytest.raises(ConfigError, match="does not mark what the assistant writes"):
-        training_template(tokenizer)
-
-
-def test_a_tokenizer_without_template_is_refused(start: Path) -> None:
-    tokenizer: Any = load_tokenizer(str(start), None)
-    tokenizer.chat_template = None
-    with pytest.raises(ConfigError, match="has no chat template"):
+    tokenizer.chat_template = template
+    with pytest.raises(ConfigError, match=said):
         training_template(tokenizer)
 
 
@@ -133,10 +106,7 @@ def test_what_the_template_cannot_render_is_refused(renderer: Renderer) -> None:
         renderer({"messages": messages})
 
 
-LLAMA = ("llama3_1", "llama3_2")
-
-
-@pytest.mark.parametrize("name", LLAMA)
+@pytest.mark.parametrize("name", ["llama3_1", "llama3_2"])
 def test_llamas_own_template_is_refused_and_another_one_named(name: str, start: Path) -> None:
     """It leaves out the text beside a call, refuses two calls in a turn, and says which day it is."""
     tokenizer = with_template_of_trl(start, name)
@@ -144,6 +114,10 @@ def test_llamas_own_template_is_refused_and_another_one_named(name: str, start: 
         check_tools(tokenizer, tokenizer.chat_template)
     with pytest.raises(ConfigError, match=r"does not mark .*chat_template: llama3"):
         training_template(tokenizer)
+    # A table of rows has null where a message has no calls.
+    table = [{"tool_calls": None, **message} for message in conversation(1)]
+    rendered, same = (encode_chat(tokenizer, tokenizer.chat_template, rows, TOOLS) for rows in (table, conversation(1)))
+    assert rendered["input_ids"] == same["input_ids"]
 
 
 def test_a_row_is_rendered_as_llamas_models_write_it(start: Path) -> None:
@@ -162,14 +136,6 @@ def test_a_row_is_rendered_as_llamas_models_write_it(start: Path) -> None:
     table[2]["tool_calls"] = [*(table[2]["tool_calls"] or ()), *(table[2]["tool_calls"] or ())]
     with pytest.raises(DatasetError, match="Llama's models make one call a turn, and a turn has 2"):
         renderer({"messages": table, "tools": TOOLS})
-
-
-@pytest.mark.parametrize("name", LLAMA)
-def test_a_table_of_rows_has_null_where_a_message_has_no_calls(name: str, start: Path) -> None:
-    tokenizer = with_template_of_trl(start, name)
-    table = [{"tool_calls": None, **message} for message in conversation(1)]
-    rendered = encode_chat(tokenizer, tokenizer.chat_template, table, TOOLS)
-    assert rendered["input_ids"] == encode_chat(tokenizer, tokenizer.chat_template, conversation(1), TOOLS)["input_ids"]
 
 
 def test_a_row_is_the_same_on_another_day(start: Path) -> None:

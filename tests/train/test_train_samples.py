@@ -15,7 +15,7 @@ from gumshoe.collect.data.export.rows import agent_decision_rows, agent_row
 from gumshoe.errors import DatasetError
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rows.render import UNTRAINED, Drift, Rendered, Renderer, spans
-from gumshoe.train.rows.samples import Sampling, masked_turns, samples, windows
+from gumshoe.train.rows.samples import RULES, Sample, Sampling, masked_turns, samples, windows
 from support.train.training_rows import TOOLS, conversation, row
 
 Messages = list[dict[str, Any]]
@@ -32,52 +32,49 @@ def told(text: str) -> dict[str, Any]:
     return {"role": "tool", "content": text, "tool_call_id": "c", "name": "x"}
 
 
+def trained(renderer: Renderer, sample: Sample) -> list[str]:
+    return [renderer.decode(tokens) for kind, tokens in spans(sample.rendered) if kind == "trained"]
+
+
 def an_episode(*turns: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"id": "e", "messages": [{"role": "user", "content": "Look."}, *turns], "tools": TOOLS, **changes}
 
 
-def test_malformed_calls_are_found_in_the_messages() -> None:
-    episode = an_episode(
-        turn("a", "vieew", {}),
-        told("[step 0] error: no tool"),
-        turn("b", "view", "path: a.py"),
-        told("[step 1] error: no JSON"),
-        turn("nothing but words"),
-        {"role": "user", "content": "You called no tool."},
-        turn("<tool_call>{"),
-    )
-    assert masked_turns(episode, ["malformed"]) == {1: "malformed", 3: "malformed", 5: "malformed", 7: "malformed"}
-    assert masked_turns(episode, ["repeated"]) == {}
+ASK = turn("a", "view", {"path": "a.py"})
+CHANGE = turn("c", "rewrite", {"path": "a.py"})
 
 
-def test_malformed_calls_are_found_in_the_step_table() -> None:
-    steps = [
-        {"step": 0, "failure": None},
-        {"step": 1, "failure": "bad_arguments"},
-        {"step": 2, "failure": "no_such_file"},
-    ]
-    assert masked_turns(row(0, steps=steps), ["malformed"]) == {4: "malformed"}
-
-
-def test_a_loops_repetitions_are_found_and_its_first_round_is_not() -> None:
-    ask = turn("a", "view", {"path": "a.py"})
-    episode = an_episode(
-        ask, told("[step 0] x"), ask, told("[step 1] x"), ask, told("[step 2] y"), turn("b", "eval", {})
-    )
-    assert masked_turns(episode, ["repeated"]) == {3: "repeated"}
-
-
-def test_asking_again_behind_a_change_is_no_repetition() -> None:
-    ask = turn("a", "eval", {})
-    change = turn("c", "rewrite", {"path": "a.py"})
-    episode = an_episode(ask, told("[step 0] 1 failed"), change, told("[step 1] done"), ask, told("[step 2] 1 failed"))
-    assert masked_turns(episode, ["repeated"]) == {}
-
-
-def test_a_message_of_weight_0_never_trains() -> None:
-    messages = conversation(0)
-    messages[2]["weight"] = 0
-    assert masked_turns(row(0, messages=messages), []) == {2: "weight 0"}
+@pytest.mark.parametrize(
+    ("episode", "rule", "masked"),
+    [
+        (
+            an_episode(
+                turn("an unknown tool", "vieew", {}),
+                told("[step 0] error: no tool"),
+                turn("arguments as text", "view", "path: a.py"),
+                told("[step 1] error: no JSON"),
+                turn("nothing but words"),
+                {"role": "user", "content": "You called no tool."},
+                turn("half a call <tool_call>{"),
+            ),
+            "malformed",
+            [1, 3, 5, 7],
+        ),
+        (
+            row(
+                0, steps=[{"step": 0}, {"step": 1, "failure": "bad_arguments"}, {"step": 2, "failure": "no_such_file"}]
+            ),
+            "malformed",
+            [4],
+        ),
+        (an_episode(ASK, told("[step 0] x"), ASK, told("[step 1] x"), ASK, told("[step 2] y"), ASK), "repeated", [3]),
+        (an_episode(ASK, told("[step 0] x"), CHANGE, told("[step 1] done"), ASK, told("[step 2] x")), "repeated", []),
+        (an_episode(turn("a"), {**turn("b"), "weight": 0}, turn("c")), "weight 0", [2]),
+    ],
+    ids=["malformed messages", "malformed steps", "a loop", "asked again behind a change", "weight 0"],
+)
+def test_mistakes_are_found_by_rule(episode: dict[str, Any], rule: Any, masked: list[int]) -> None:
+    assert masked_turns(episode, [rule] if rule in RULES else []) == dict.fromkeys(masked, rule)
 
 
 def test_a_mistake_is_masked_out_and_kept_as_context(renderer: Renderer) -> None:
@@ -104,8 +101,7 @@ def test_prompt_and_completion_rows_train_the_completion(renderer: Renderer) -> 
     messages = conversation(0)
     decision = {"id": "d", "prompt": messages[:4], "completion": messages[4:5], "tools": TOOLS}
     (sample,) = samples(decision, renderer, Sampling(4096))
-    trained = [renderer.decode(tokens) for kind, tokens in spans(sample.rendered) if kind == "trained"]
-    assert [text[:24] for text in trained] == ["[seek 0.5] I read total."]
+    assert [text[:24] for text in trained(renderer, sample)] == ["[seek 0.5] I read total."]
 
 
 def episode(lengths: list[int]) -> Messages:
@@ -145,10 +141,6 @@ def test_older_observations_are_left_out_in_the_words_that_the_agent_is_told() -
     assert shown[-1].startswith("[step 3] ooo")
 
 
-def trained(renderer: Renderer, sample: Any) -> list[str]:
-    return [renderer.decode(tokens) for kind, tokens in spans(sample.rendered) if kind == "trained"]
-
-
 def test_a_long_row_becomes_rows_that_fit_and_the_report_is_in_one(renderer: Renderer) -> None:
     long = row(0, messages=[*conversation(0)[:-1], *conversation(0)[2:-1] * 3, conversation(0)[-1]])
     limit = renderer.length(row(0)) + 60
@@ -167,18 +159,13 @@ def test_a_turn_too_long_alone_is_named(renderer: Renderer) -> None:
         list(samples(row(0), renderer, Sampling(40, windows=True)))
 
 
-def test_decisions_are_rows_of_their_own(renderer: Renderer) -> None:
-    parts = list(samples(row(0), renderer, Sampling(4096, unit="decision")))
-    assert [len(trained(renderer, part)) for part in parts] == [1, 1, 1]
-    assert "".join(text for part in parts for text in trained(renderer, part)) == "".join(
-        renderer.decode(tokens) for kind, tokens in spans(renderer(row(0))) if kind == "trained"
-    )
-
-
-def test_a_decision_that_was_a_mistake_gives_no_row(renderer: Renderer) -> None:
+def test_decisions_are_rows_of_their_own_and_mistakes_give_none(renderer: Renderer) -> None:
+    decisions = Sampling(4096, unit="decision")
+    parts = list(samples(row(0), renderer, decisions))
+    whole = [renderer.decode(tokens) for kind, tokens in spans(renderer(row(0))) if kind == "trained"]
+    assert [trained(renderer, part) for part in parts] == [[text] for text in whole]
     steps = [{"step": 0, "failure": None}, {"step": 1, "failure": "unknown_tool"}]
-    parts = list(samples(row(0, steps=steps), renderer, Sampling(4096, unit="decision")))
-    assert [part.id for part in parts] == ["episode-0/0", "episode-0/2"]
+    assert [part.id for part in samples(row(0, steps=steps), renderer, decisions)] == ["episode-0/0", "episode-0/2"]
 
 
 def turn_of(renderer: Renderer, done: Rendered, number: int = 0) -> list[int]:
@@ -234,7 +221,7 @@ def test_other_tokens_of_the_same_text_train_as_they_were_sampled(renderer: Rend
     assert renderer.decode(done.input_ids) == renderer.decode(plain.input_ids)
     assert done.trained - plain.trained == len(tokens) - len(own)
     assert turn_of(renderer, done, 1) == turn_of(renderer, plain, 1)
-    assert done.drift == Drift(retokenized=1, changed=len(tokens))
+    assert done.drift == Drift(changed=1)
 
 
 def test_a_call_in_the_models_own_writing_trains_as_it_was_written(renderer: Renderer) -> None:
@@ -243,7 +230,7 @@ def test_a_call_in_the_models_own_writing_trains_as_it_was_written(renderer: Ren
     done = rendered(renderer, tokens)
     assert text in renderer.decode(done.input_ids)
     assert turn_of(renderer, done) == tokens
-    assert done.drift == Drift(rewritten=1, changed=len(tokens))
+    assert done.drift == Drift(changed=1)
 
 
 def test_tokens_of_another_tokenizer_are_not_trained(renderer: Renderer) -> None:
@@ -283,11 +270,9 @@ def test_a_turn_that_the_agent_did_not_take_itself_is_shown_and_does_not_train(r
     assert len(rows) == 2
     for made in rows:
         (sample,) = samples(made, renderer, Sampling(4096))
-        tokens = zip(sample.rendered.input_ids, sample.rendered.labels, strict=True)
-        trained = renderer.decode([token for token, label in tokens if label != UNTRAINED])
         assert "I begin." in renderer.decode(sample.rendered.input_ids)
-        assert "I am done." in trained
-        assert "I begin." not in trained
+        assert "I am done." in "".join(trained(renderer, sample))
+        assert "I begin." not in "".join(trained(renderer, sample))
 
 
 @pytest.mark.parametrize("sampling", [Sampling(4096, unit="decision"), Sampling(400, windows=True)])

@@ -5,45 +5,55 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from datasets import Dataset
+from peft import PeftModel
+from safetensors.torch import load_file
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    MixtralConfig,
+    MixtralForCausalLM,
+    set_seed,
+)
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import SFTTrainer
 
 from gumshoe.config import config_hash
 from gumshoe.errors import ConfigError
-from gumshoe.train.config import LiveSection, TrainConfig
-from gumshoe.train.episodes import GeneratedTurn, Request, open_episodes, play
-from gumshoe.train.run import TrainResult
-from gumshoe.train.sft import indistinguishable_tokens, train_sft
-from support.train.counted_episodes import FakeRequest
-from support.train.tiny_model import make_config
+from gumshoe.train.config import LoraSection, TrainConfig
+from gumshoe.train.episodes import GeneratedTurn, Request, play
+from gumshoe.train.rows.render import UNTRAINED
+from gumshoe.train.run import TrainResult, lora_arguments
+from gumshoe.train.sft import SeekerTrainer, indistinguishable_tokens, train_sft
+from support.train.counted_episodes import EPISODES, CountedEpisodes
+from support.train.tiny_model import make_config, tiny_model
 from support.train.training_rows import TOOLS, conversation
 
-HERE = f"{__name__}:make_episodes"
 Trained = tuple[TrainConfig, TrainResult]
 
 
-def losses(log: Path) -> list[float]:
-    entries = [json.loads(line) for line in log.read_text().splitlines()]
-    return [entry["loss"] for entry in entries if "loss" in entry]
+def measured(log: Path, key: str = "loss") -> list[float]:
+    return [entry[key] for line in log.read_text().splitlines() if key in (entry := json.loads(line))]
 
 
 def test_the_run_folder_holds_everything(trained: Trained) -> None:
     config, result = trained
     out = Path(config.out)
     assert result.model == out / "model"
-    for name in ("config.yaml", "log.jsonl", "loss.svg", "loss.png", "model/README.md"):
+    for name in ("config.yaml", "log.jsonl", "model/README.md"):
         assert (out / name).is_file(), name
-    assert (out / "loss.svg").read_text().count("<svg") == 1
     assert sorted(path.name for path in (out / "checkpoints").glob("checkpoint-*")) == ["checkpoint-2", "checkpoint-4"]
     assert not list(out.glob(".*"))
     entries = [json.loads(line) for line in result.log.read_text().splitlines()]
     assert [entry["step"] for entry in entries if "loss" in entry] == [1, 2, 3, 4]
     assert [entry["step"] for entry in entries if "eval_loss" in entry] == [3, 4]
-    assert losses(result.log)[-1] < losses(result.log)[0]
+    assert measured(result.log)[-1] < measured(result.log)[0]
     facts: Any = result.facts
     assert (facts["rows"], facts["rows left out, too long"], facts["steps"]) == (6, 0, 4)
     assert 0 < facts["tokens trained"] < facts["tokens"]
@@ -55,9 +65,6 @@ def test_the_run_folder_holds_everything(trained: Trained) -> None:
 
 
 def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
-
     config, result = trained
     model: Any = AutoModelForCausalLM.from_pretrained(result.model)
     tokenizer: Any = AutoTokenizer.from_pretrained(result.model)
@@ -79,7 +86,7 @@ def test_a_finished_run_is_not_trained_again(trained: Trained) -> None:
     assert (result.model / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, dataset: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_to_the_same_measured(trained: Trained, dataset: Path, tmp_path: Path) -> None:
     config, result = trained
     stopped = tmp_path / "stopped"
     shutil.copytree(config.out, stopped)
@@ -88,15 +95,13 @@ def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, dataset: Pat
     again = config.model_copy(update={"out": str(stopped)})
     (stopped / "config.yaml").write_text((stopped / "config.yaml").read_text().replace(config.out, str(stopped)))
     resumed = train_sft(again)
-    assert losses(resumed.log) == pytest.approx(losses(result.log), rel=1e-6)
+    assert measured(resumed.log) == pytest.approx(measured(result.log), rel=1e-6)
     assert resumed.facts is not None
     assert resumed.facts["steps"] == 4
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     config = make_config(dataset, tmp_path / "lora", model=str(start), method="lora", learning_rate=0.05)
     result = train_sft(config)
     before, after = load_file(start / "model.safetensors"), load_file(result.model / "model.safetensors")
@@ -113,8 +118,6 @@ def test_adapters_are_merged_into_the_weights(start: Path, dataset: Path, tmp_pa
 def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
     tied: bool, start: Path, dataset: Path, tmp_path: Path
 ) -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     model: Any = AutoModelForCausalLM.from_pretrained(start)
     tokenizer = AutoTokenizer.from_pretrained(start)
     call, twin, other = tokenizer.convert_tokens_to_ids(["<tool_call>", "<think>", "</tool_call>"])
@@ -136,10 +139,6 @@ def test_adapters_come_with_the_rows_of_tokens_that_the_model_cannot_tell_apart(
 
 def same_answers(start: Path, adapters: Path, merged: Path) -> bool:
     """Whether the merged model says what the model with its adapters says, and not what the model says alone."""
-    import torch
-    from peft import PeftModel
-    from transformers import AutoModelForCausalLM
-
     tokens = torch.arange(40)[None]
     with torch.no_grad():
         alone: Any = AutoModelForCausalLM.from_pretrained(start).eval()(tokens).logits
@@ -155,7 +154,7 @@ def test_packed_rows_have_the_loss_of_rows_apart(dataset: Path, tmp_path: Path) 
     packed = train_sft(make_config(dataset, tmp_path / "packed", batch=1, packing=True, **common))
     assert packed.facts is not None
     assert packed.facts["rows"] == 3
-    assert losses(packed.log) == pytest.approx(losses(apart.log), rel=1e-4)
+    assert measured(packed.log) == pytest.approx(measured(apart.log), rel=1e-4)
 
 
 def test_a_run_of_another_config_is_left_alone(trained: Trained) -> None:
@@ -181,63 +180,8 @@ def test_what_is_no_training_run_is_left_alone(
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-class Scripted:
-    """Episodes that a script scores: what an episode is worth falls from one to the next."""
-
-    def __init__(self, worth: list[float]) -> None:
-        self.worth = worth
-        self.written: list[str] = []
-        self.over = False
-
-    def begin(self) -> Scripted:
-        self.over = False
-        return self
-
-    def next_request(self) -> FakeRequest | None:
-        return None if self.over else FakeRequest(conversation(0)[:2])
-
-    def accept(self, text: str, *, cut_off: bool = False) -> None:
-        self.written.append(text)
-        self.over = True
-
-    def scores(self) -> dict[str, float | None]:
-        return {"line_f1": self.worth.pop(0), "format": 1.0}
-
-    def close(self) -> None:
-        self.over = True
-
-
-class ScriptedEpisodes:
-    tasks: Sequence[str] = ("0",)
-    scores: Sequence[str] = ("line_f1", "format")
-
-    def __init__(self, live: Mapping[str, Any]) -> None:
-        self._episode = Scripted(list(live["worth"]))
-
-    def opening(self, task: str) -> list[dict[str, Any]]:
-        return conversation(int(task))[:2]
-
-    def episode(self, task: str) -> Scripted:
-        assert task in self.tasks
-        return self._episode.begin()
-
-
-def make_episodes(live: Mapping[str, Any]) -> ScriptedEpisodes:
-    return ScriptedEpisodes(live)
-
-
-def section(worth: list[float], **changes: Any) -> LiveSection:
-    weights = {"line_f1": 1.0}
-    return LiveSection(environment=HERE, live={"worth": list(worth)}, weights=weights, max_tokens=4, **changes)
-
-
-def measured(log: Path, key: str) -> list[float]:
-    return [entry[key] for line in log.read_text().splitlines() if key in (entry := json.loads(line))]
-
-
 def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dataset: Path, tmp_path: Path) -> None:
-    worth = [0.2, 0.7, 0.3, 0.3, 0.9]
-    episodes = section(worth)
+    live = {"tasks": ["0"], "worth": [0.2, 0.7, 0.3, 0.3, 0.9]}
     config = make_config(
         dataset,
         tmp_path / "run",
@@ -248,7 +192,7 @@ def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dat
         best="seeker",
         patience=2,
         keep=3,
-        episodes=episodes.model_dump(),
+        episodes={"environment": EPISODES, "live": live, "weights": {"line_f1": 1.0}, "max_tokens": 4},
     )
     result = train_sft(config)
     assert measured(result.log, "eval_seeker_score") == [0.2, 0.7, 0.3, 0.3]
@@ -265,56 +209,24 @@ def test_the_checkpoint_of_the_best_live_episodes_is_kept_and_training_stops(dat
 def test_the_checkpoint_of_the_lowest_held_out_loss_is_kept(dataset: Path, tmp_path: Path) -> None:
     every = {"eval_split": "test", "eval_every": 1, "save_every": 1}
     result = train_sft(make_config(dataset, tmp_path / "run", max_steps=3, best="eval_loss", **every))
-    losses = measured(result.log, "eval_loss")
+    held_out = measured(result.log, "eval_loss")
     assert result.facts is not None
-    assert result.facts["held-out loss"] == min(losses)
-    assert result.facts["step kept, the best"] == 1 + losses.index(min(losses))
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"patience": 2}, "patience needs best"),
-        ({"best": "eval_loss"}, "needs an eval_split"),
-        (
-            {"best": "eval_loss", "eval_split": "test", "eval_every": 2},
-            "set save_every and eval_every to the same value",
-        ),
-        ({"best": "seeker", "eval_split": "test"}, "a section episodes"),
-    ],
-)
-def test_what_does_not_go_together_is_said(dataset: Path, tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        make_config(dataset, tmp_path, **changes)
-
-
-@pytest.mark.parametrize("name", ["nonsense", "no.such:thing", "json:nothing"])
-def test_an_environment_that_is_not_there_is_named(name: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(repr(name))):
-        open_episodes(section([1.0]).model_copy(update={"environment": name}))
+    assert result.facts["held-out loss"] == min(held_out)
+    assert result.facts["step kept, the best"] == 1 + held_out.index(min(held_out))
 
 
 def test_an_episode_is_closed_also_when_the_writer_fails() -> None:
-    episode = Scripted([1.0])
+    episode = CountedEpisodes({}).episode("0")
 
     def fail(request: Request) -> GeneratedTurn:
         raise KeyError("no")
 
     with pytest.raises(KeyError):
         play(episode, fail, {"line_f1": 1.0})
-    assert episode.over
-
-
-@pytest.mark.skipif(find_spec("bitsandbytes") is not None, reason="bitsandbytes is installed here")
-def test_four_bits_without_bitsandbytes_is_one_clear_line(start: Path, dataset: Path, tmp_path: Path) -> None:
-    config = make_config(dataset, tmp_path / "run", model=str(start), method="qlora")
-    with pytest.raises(ConfigError, match="method: qlora needs bitsandbytes: pip install bitsandbytes"):
-        train_sft(config)
+    assert episode.closed == 1
 
 
 def test_bfloat16_is_left_to_what_the_processor_has_and_losses_go_to_a_tracker(dataset: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
     options: dict[str, Any] = {"bf16": "auto", "max_steps": 1, "report_to": ("tensorboard",)}
     result = train_sft(make_config(dataset, tmp_path / "run", **options))
     weights = load_file(result.model / "model.safetensors")
@@ -324,3 +236,79 @@ def test_bfloat16_is_left_to_what_the_processor_has_and_losses_go_to_a_tracker(d
     }
     (events,) = (tmp_path / "run").rglob("events.out.tfevents.*")
     assert b"train/loss" in events.read_bytes()
+
+
+# --- the loss that is computed on a processor is TRL's own, with its gradients
+
+ROWS = [
+    {"input_ids": list(range(5, 35)), "labels": [UNTRAINED] * 4 + list(range(9, 20)) + [UNTRAINED] * 15},
+    {"input_ids": list(range(40, 52)), "labels": [UNTRAINED] * 9 + [49, 50, 51]},
+    {"input_ids": list(range(60, 69)), "labels": [60] + [UNTRAINED] * 8},  # the first token has no logits
+]
+
+
+def mixtral() -> Any:
+    """A mixture of experts, whose loss has a part that logits do not tell."""
+    set_seed(0)
+    sizes: dict[str, Any] = {"vocab_size": 128, "hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 2}
+    return MixtralForCausalLM(MixtralConfig(**sizes, **heads, num_local_experts=2, router_aux_loss_coef=0.5))
+
+
+def trainer_of(model: Any, out: Path, kind: str) -> SeekerTrainer:
+    adapters = lora_arguments(LoraSection.model_validate({})) if "adapters" in kind else None
+    if adapters is not None and kind == "adapters and rows":
+        adapters.trainable_token_indices = {"model.embed_tokens": [10, 50], "lm_head": [10, 50]}
+    arguments = SFTConfig(
+        output_dir=str(out),
+        per_device_train_batch_size=len(ROWS),
+        dataset_kwargs={"skip_prepare_dataset": True},
+        activation_checkpointing=False,
+        bf16=False,
+        use_cpu=True,
+        report_to=[],
+    )
+    return SeekerTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=Dataset.from_list(ROWS),
+        processing_class=AutoTokenizer.from_pretrained(tiny_model()),
+        peft_config=adapters,
+    )
+
+
+def loss_and_gradients(kind: type[SFTTrainer], trainer: SeekerTrainer, tokens: int | None) -> tuple[float, list[Any]]:
+    model: Any = trainer.model
+    model.train()
+    model.zero_grad()
+    batch = trainer.data_collator(ROWS)
+    count = None if tokens is None else torch.tensor(tokens)
+    trainer.current_gradient_accumulation_steps = 1  # as the training loop sets it
+    loss: Any = kind.compute_loss(trainer, model, batch, num_items_in_batch=count)
+    loss.backward()
+    return loss.item(), [each.grad.clone() for each in model.parameters() if each.grad is not None]
+
+
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
+@pytest.mark.parametrize("tokens", [None, 14])
+@pytest.mark.parametrize("kind", ["all weights", "adapters", "adapters and rows", "experts"])
+def test_it_is_the_loss_of_trl_with_its_gradients(kind: str, tokens: int | None, tmp_path: Path) -> None:
+    model = mixtral() if kind == "experts" else AutoModelForCausalLM.from_pretrained(tiny_model())
+    trainer = trainer_of(model, tmp_path, kind)
+    loss, gradients = loss_and_gradients(SeekerTrainer, trainer, tokens)
+    expected, theirs = loss_and_gradients(SFTTrainer, trainer, tokens)
+    assert loss == pytest.approx(expected, rel=1e-5)
+    assert loss > 0
+    assert len(gradients) == len(theirs) > 0
+    for ours, other in zip(gradients, theirs, strict=True):
+        torch.testing.assert_close(ours, other, rtol=1e-4, atol=1e-6)
+
+
+def test_rows_without_trained_tokens_give_nothing(tmp_path: Path) -> None:
+    trainer = trainer_of(AutoModelForCausalLM.from_pretrained(tiny_model()), tmp_path, "all weights")
+    model: Any = trainer.model
+    batch = trainer.data_collator([ROWS[2]])
+    loss: Any = trainer.compute_loss(model.train(), batch)
+    loss.backward()
+    assert loss.item() == 0
+    assert all(not each.grad.any() for each in model.parameters() if each.grad is not None)

@@ -12,7 +12,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
@@ -45,26 +45,22 @@ class Drift:
 
     Attributes:
         same: the tokens that were sampled.
-        retokenized: other tokens of the same text.
-        rewritten: another text, such as a call in the template's own form.
+        changed: other tokens, of the same text or of another, such as a call in the template's own form.
         foreign: the ids do not give the message with this tokenizer, or have control tokens of their own, so the
             rendered tokens train.
-        changed: how many of the sampled tokens are in turns that rendering would have changed.
     """
 
     same: int = 0
-    retokenized: int = 0
-    rewritten: int = 0
-    foreign: int = 0
     changed: int = 0
+    foreign: int = 0
 
     @property
     def turns(self) -> int:
         """Turns that were compared."""
-        return self.same + self.retokenized + self.rewritten + self.foreign
+        return self.same + self.changed + self.foreign
 
     def __add__(self, other: Drift) -> Drift:
-        return Drift(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+        return Drift(self.same + other.same, self.changed + other.changed, self.foreign + other.foreign)
 
 
 NO_DRIFT = Drift()
@@ -337,12 +333,7 @@ def _turn(
     surplus = Counter(token for token in body if token in control) - Counter(own)
     if surplus or not _says(tokenizer, body, message):
         return own, trains, Drift(foreign=1)
-    if body == own[:cut]:
-        drift = Drift(same=1)
-    elif _decode(tokenizer, body) == _decode(tokenizer, own[:cut]):
-        drift = Drift(retokenized=1, changed=len(tokens))
-    else:
-        drift = Drift(rewritten=1, changed=len(tokens))
+    drift = Drift(same=1) if body == own[:cut] else Drift(changed=1)
     ending = trains[cut:] if finished else [0] * len(trains[cut:])
     return [*body, *own[cut:]], [1] * len(body) + ending, drift
 

@@ -1,4 +1,4 @@
-"""Scripted live episodes for GRPO: each is worth the more, the more of its turns call a tool."""
+"""Scripted live episodes: each is worth the more, the more of its turns call a tool, or what a list says."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from gumshoe.errors import SandboxError
 from gumshoe.train.config import GrpoConfig
 from support.train.training_rows import TOOLS, conversation
 
-__all__ = ["EPISODES", "CountedEpisodes", "FakeRequest", "config"]
+__all__ = ["EPISODES", "CountedEpisodes", "config"]
 
 EPISODES = "support.train.counted_episodes:make_episodes"
 
 
 @dataclass
-class FakeRequest:
+class Asked:
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] = field(default_factory=lambda: TOOLS)
 
 
 class Counted:
-    """Worth the more, the more turns call a tool; over after two turns. A turn without a call is nudged."""
+    """Over after two turns. A turn without a call is nudged."""
 
-    def __init__(self, task: str, *, starts: bool, fails: bool) -> None:
+    def __init__(self, task: str, *, starts: bool, fails: bool, worth: float | None) -> None:
         self.messages = conversation(int(task))[:2]
         self.starts = starts
         self.fails = fails
+        self.worth = worth
         self.turns: list[str] = []
         self.requests: list[list[dict[str, Any]]] = []
         self.closed = 0
 
-    def next_request(self) -> FakeRequest | None:
+    def next_request(self) -> Asked | None:
         if not self.starts:
             raise SandboxError("the sandbox does not start")
         if len(self.turns) >= 2:
             return None
         self.requests.append(list(self.messages))
-        return FakeRequest(list(self.messages))
+        return Asked(list(self.messages))
 
     def accept(self, text: str, *, cut_off: bool = False) -> None:
         if self.fails:
@@ -53,17 +54,20 @@ class Counted:
 
     def scores(self) -> dict[str, float | None]:
         called = ["<tool_call>" in text for text in self.turns]
-        return {"line_f1": sum(called) / 2, "format": float(any(called))}
+        return {"line_f1": sum(called) / 2 if self.worth is None else self.worth, "format": float(any(called))}
 
     def close(self) -> None:
         self.closed += 1
 
 
 class CountedEpisodes:
-    tasks: Sequence[str] = ("0", "1")
+    """Of the section `live`: the `tasks`, which episodes, by number, are to break, and what each is `worth`."""
+
     scores: Sequence[str] = ("line_f1", "format")
 
     def __init__(self, live: Mapping[str, Any]) -> None:
+        self.tasks: Sequence[str] = live.get("tasks", ("0", "1"))
+        self.worth: Sequence[float | None] = live.get("worth", ())
         self.fails = live.get("fails", ())
         self.never_start = live.get("never_start", ())
         self.made: list[Counted] = []
@@ -73,7 +77,9 @@ class CountedEpisodes:
 
     def episode(self, task: str) -> Counted:
         number = len(self.made)
-        self.made.append(Counted(task, starts=number not in self.never_start, fails=number in self.fails))
+        starts, fails = number not in self.never_start, number in self.fails
+        worth = self.worth[number] if self.worth else None
+        self.made.append(Counted(task, starts=starts, fails=fails, worth=worth))
         return self.made[-1]
 
 

@@ -55,11 +55,10 @@ def write_dataset(folder: Path, splits: dict[str, list[dict[str, Any]]], *, view
 
     files: list[str] = []
     for split, rows in splits.items():
-        kinds: dict[str, Any] = {"id": datasets.Value("string"), "messages": datasets.List(datasets.Json())}
-        kinds["tools"] = kinds["sampled"] = datasets.List(datasets.Json())
-        columns = list(rows[0]) if rows else list(kinds)
-        features = datasets.Features({column: kinds[column] for column in columns})
-        table = datasets.Dataset.from_dict({column: [row[column] for row in rows] for column in columns}, features)
+        lists = [column for column in (rows[0] if rows else row(0)) if column != "id"]
+        kinds = {"id": datasets.Value("string"), **dict.fromkeys(lists, datasets.List(datasets.Json()))}
+        columns = {name: [each[name] for each in rows] for name in kinds}
+        table = datasets.Dataset.from_dict(columns, datasets.Features(kinds))
         name = f"{view}/{split}-00000.parquet"
         (folder / view).mkdir(parents=True, exist_ok=True)
         table.to_parquet(str(folder / name))
