@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gumshoe.collect.config import CollectConfig, OpenAIConfig, TeacherConfig
+from gumshoe.collect.config import AnthropicConfig, CollectConfig, ModelConfig, OpenAIConfig, TeacherConfig
 from gumshoe.collect.policies.llm import find_key, llm_path, load_llm, with_llm, write_template
 from gumshoe.errors import ConfigError
 from support.provider_server import chat, fault, provider
@@ -31,6 +31,7 @@ models:
     retry: {{attempts: 2}}
     prices: {{prompt: 1, completion: 2}}
   bare: {{}}
+  claude: {{kind: anthropic, model: real}}
 """
 
 
@@ -50,14 +51,14 @@ def test_a_run_names_an_entry_and_overrides_it(environ: dict[str, str]) -> None:
     assert KEY not in found.model_dump_json()
     assert with_llm(found, environ) == found
     assert (found.top_p, found.retry.attempts) == (0.9, 2)
-    bare = with_llm(OpenAIConfig(model="bare"), environ)
-    assert isinstance(bare, OpenAIConfig)
-    assert bare.model == "bare"
-
-
-def test_other_policies_and_models_stay_as_they_are(environ: dict[str, str]) -> None:
+    for given, model in ((OpenAIConfig(model="bare"), "bare"), (AnthropicConfig(model="claude"), "real")):
+        named = with_llm(given, environ)
+        assert isinstance(named, type(given))
+        assert (named.model, named.profile) == (model, given.model)
     for policy in (TeacherConfig(), OpenAIConfig(model="unknown")):
         assert with_llm(policy, environ) == policy
+    with pytest.raises(ConfigError, match=r"set policy\.kind=anthropic"):
+        with_llm(OpenAIConfig(model="claude"), environ)
 
 
 @pytest.mark.parametrize(
@@ -81,22 +82,22 @@ def test_the_environment_goes_before_the_file(environ: dict[str, str]) -> None:
     assert find_key(found, environ) == KEY
     assert find_key(found, {**environ, "OTHER_KEY": "sk-env"}) == "sk-env"
     assert find_key(OpenAIConfig(model="m", base_url="http://x"), environ) == "none"
-    with pytest.raises(ConfigError, match="set OPENAI_API_KEY, or api_key in"):
-        find_key(OpenAIConfig(model="m"), environ)
 
 
-def test_a_name_that_is_no_entry_may_be_mistyped(environ: dict[str, str]) -> None:
-    said = r"'gtp' is not an entry of .*llm.yaml \(entries: .*gpt.*\), and OpenAI is not asked without a key: check the"
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        (OpenAIConfig(model="m", profile="bare"), "^policy.model m needs a key: set OPENAI_API_KEY, or api_key in "),
+        (OpenAIConfig(model="gtp"), r"^policy.model 'gtp' is not an entry of .*llm.yaml \(entries: bare, claude, gpt"),
+        (AnthropicConfig(model="m"), "Anthropic is not asked without a key: .* set ANTHROPIC_API_KEY"),
+    ],
+)
+def test_a_provider_itself_wants_a_key(config: ModelConfig, said: str, environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match=said):
-        find_key(OpenAIConfig(model="gtp"), environ)
-    with pytest.raises(
-        ConfigError, match=r"^policy.model m needs a key: set OPENAI_API_KEY, or api_key in .*llm.yaml$"
-    ):
-        find_key(OpenAIConfig(model="m", profile="bare"), environ)
+        find_key(config, environ)
 
 
 def test_where_the_file_is(tmp_path: Path) -> None:
-    assert llm_path({"GUMSHOE_LLM_CONFIG": "/x/y.yaml"}) == Path("/x/y.yaml")
     assert llm_path({"XDG_CONFIG_HOME": "/c"}) == Path("/c/gumshoe/llm.yaml")
     assert llm_path({}).parts[-3:] == (".config", "gumshoe", "llm.yaml")
     assert load_llm({"XDG_CONFIG_HOME": str(tmp_path)}) == {}

@@ -12,19 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
-from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
-from gumshoe.collect.policies.providers.openai import OpenAIPolicy
+from gumshoe.collect.config import RetryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
-from gumshoe.records import Completion, Message, ToolSchema
-from support.collect.anthropic_answers import call, events, message, text, thinking
-from support.provider_server import Answer, Handler, Provider, completion, provider, raw
+from gumshoe.records import Completion
+from support.collect.providers import KEY, MESSAGES, TOOLS, ask, call, events, message, policy_of, text, thinking
+from support.provider_server import Handler, completion, provider, raw
 
-TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
-MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
 ONCE = RetryConfig(attempts=1)
-KEY = "sk-planted-0123456789abcdef"
 
 JUNK = st.one_of(
     st.none(),
@@ -118,20 +113,12 @@ class PolicyUnderTest:
         self.body = b""
         self.type = "text/event-stream" if stream else "application/json"
         self._running = provider(self._answer)
-        self._server: Provider = self._running.__enter__()
-        self.policy = self._policy(kind, stream)
+        server = self._running.__enter__()
+        self.policy = policy_of(kind, server, retry=ONCE, timeout_s=2.0, stream=stream)
 
     def _answer(self, handler: Handler, body: dict[str, Any]) -> None:
         del body
         handler.reply(200, self.body, self.type)
-
-    def _policy(self, kind: str, stream: bool) -> Any:
-        common: dict[str, Any] = {"model": "m", "retry": ONCE, "timeout_s": 2.0, "stream": stream}
-        if kind == "openai":
-            config = OpenAIConfig(base_url=self._server.url, **common)
-            return OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY}, pause=lambda _: None)
-        anthropic = AnthropicConfig(base_url=self._server.url.removesuffix("/v1"), **common)
-        return AnthropicPolicy(anthropic, environ={"ANTHROPIC_API_KEY": KEY}, pause=lambda _: None)
 
     def close(self) -> None:
         self.policy.close()
@@ -221,40 +208,20 @@ def test_sound_answers_pass(asked: tuple[str, PolicyUnderTest]) -> None:
     assert found.tool_calls[0].name == "view"
 
 
-def refused(*answers: Answer, **given: Any) -> str:
-    with provider(*answers) as server:
-        chosen: dict[str, Any] = {"base_url": server.url, "model": "m", "retry": ONCE, **given}
-        config = OpenAIConfig(**chosen)
-        policy = OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY}, pause=lambda _: None)
-        try:
-            with pytest.raises(PolicyError) as raised:
-                policy.complete(MESSAGES, TOOLS)
-        finally:
-            policy.close()
-    return str(raised.value)
-
-
 def test_a_call_that_the_server_lost_is_no_answer() -> None:
     body = {"choices": [{"message": {"tool_calls": [{"function": None}]}}]}
-    assert "call without a name" in refused(raw(json.dumps(body).encode()))
+    with pytest.raises(PolicyError, match="call without a name"):
+        ask("openai", raw(json.dumps(body).encode()), retry=ONCE)
 
 
-@pytest.mark.parametrize("stream", [False, True], ids=["status", "stream"])
-def test_an_echoed_key_is_never_shown(stream: bool) -> None:
+def test_a_key_that_is_echoed_in_a_stream_is_never_shown() -> None:
     body = json.dumps({"error": {"message": f"bad key {KEY} here"}})
-    answer = raw(f"data: {body}\n\n".encode(), "text/event-stream") if stream else raw(body.encode(), status=500)
-    shown = refused(answer, stream=stream)
-    assert "[key]" in shown
-    assert KEY not in shown
+    with pytest.raises(PolicyError, match=r"bad key \[key\] here"):
+        ask("openai", raw(f"data: {body}\n\n".encode(), "text/event-stream"), retry=ONCE, stream=True)
 
 
 def test_a_key_in_an_answer_is_not_stored() -> None:
-    with provider(
-        raw(json.dumps(completion(f"your key is {KEY}", [("view", {"path": KEY})], None, KEY)).encode())
-    ) as server:
-        config = OpenAIConfig(base_url=server.url, model="m", retry=ONCE)
-        policy = OpenAIPolicy(config, environ={"OPENAI_API_KEY": KEY})
-        found = policy.complete(MESSAGES, TOOLS)
-        policy.close()
+    answer = raw(json.dumps(completion(f"your key is {KEY}", [("view", {"path": KEY})], None, KEY)).encode())
+    found, _ = ask("openai", answer)
     assert KEY not in found.model_dump_json()
     assert found.tool_calls[0].arguments == {"path": "[key]"}

@@ -1,13 +1,37 @@
-"""Answers of the local provider in the form of Anthropic's Messages API."""
+"""Policies that ask the local provider, and its answers in the form of Anthropic's Messages API."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
-from support.provider_server import Answer, Handler
+from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
+from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
+from gumshoe.collect.policies.providers.openai import OpenAIPolicy
+from gumshoe.records import Completion, Message, ToolSchema
+from support.provider_server import Answer, Handler, Provider, provider
 
-__all__ = ["call", "events", "message", "refusal", "said", "stream", "text", "thinking"]
+__all__ = [
+    "KEY",
+    "MESSAGES",
+    "TOOLS",
+    "ask",
+    "call",
+    "events",
+    "message",
+    "policy_of",
+    "refusal",
+    "said",
+    "stream",
+    "text",
+    "thinking",
+]
+
+KEY = "sk-planted-0123456789abcdef"
+TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
+MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
 
 USAGE = {
     "input_tokens": 30,
@@ -15,6 +39,30 @@ USAGE = {
     "cache_creation_input_tokens": 10,
     "output_tokens": 10,
 }
+
+
+def policy_of(
+    kind: str, server: Provider, pause: Callable[[float], None] = lambda _: None, **settings: Any
+) -> OpenAIPolicy | AnthropicPolicy:
+    """The policy for a kind of provider, with `KEY` as its key."""
+    given: dict[str, Any] = {"model": "m", "retry": RetryConfig(attempts=4), **settings}
+    if kind == "openai":
+        config = OpenAIConfig(base_url=server.url, **given)
+        return OpenAIPolicy(config, seed=3, environ={config.api_key_env: KEY}, pause=pause)
+    anthropic = AnthropicConfig(base_url=server.url.removesuffix("/v1"), **given)
+    return AnthropicPolicy(anthropic, seed=3, environ={anthropic.api_key_env: KEY}, pause=pause)
+
+
+def ask(
+    kind: str,
+    *answers: Answer,
+    messages: Sequence[Message] = MESSAGES,
+    tools: Sequence[ToolSchema] = TOOLS,
+    **settings: Any,
+) -> tuple[Completion, Provider]:
+    """One completion, and the server that was asked."""
+    with provider(*answers) as server, closing(policy_of(kind, server, **settings)) as policy:
+        return policy.complete(messages, tools), server
 
 
 def text(words: str) -> dict[str, Any]:
