@@ -9,19 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.policies.heuristics import VarySuspects
 from gumshoe.collect.policies.investigator.belief import Belief, form_belief
 from gumshoe.collect.policies.investigator.looks import information, looks
 from gumshoe.collect.policies.investigator.policy import Investigator
 from gumshoe.collect.policies.strategy import StrategyPolicy
 from gumshoe.errors import PolicyError
-from gumshoe.records import (
-    Failure,
-    Message,
-    Observation,
-    ToolSchema,
-)
+from gumshoe.records import Failure, Observation
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import statements_in
+from support.collect.conversations import OPENING, schemas
 
 CODE = """\
 def total(prices, rate):
@@ -105,16 +102,8 @@ def output(step: int, tool: str, text: str = "", **data: Any) -> ToolOutput:
 def suspects(*scores: float) -> ToolOutput:
     """Functions of eight lines, one below the other, all as in CODE."""
     found: list[Any] = [
-        {
-            "path": "shop.py",
-            "function": f"f{number}",
-            "start": 1 + 8 * number,
-            "end": 8 + 8 * number,
-            "score": score,
-            "lines": [8 + 8 * number],
-            "distance": 0,
-        }
-        for number, score in enumerate(scores)
+        {"path": "shop.py", "function": name, "start": end - 7, "end": end, "score": score, "lines": [end]}
+        for name, end, score in ((f"f{number}", 8 + 8 * number, score) for number, score in enumerate(scores))
     ]
     return output(0, "suspects", suspects=found, shown=len(found))
 
@@ -124,25 +113,14 @@ def view(count: int) -> ToolOutput:
 
 
 def trial(line: int, do: str, **more: Any) -> ToolOutput:
-    result: Any = {
-        "path": "shop.py",
-        "line": line,
-        "do": do,
-        "error": None,
-        "hits": 1,
-        "passes": [],
-        "fails": [],
-        "still_fails": ["t"],
-        "exit_code": 1,
-        "unchanged_exit_code": 1,
-        **more,
-    }
+    ran: Any = {"error": None, "hits": 1, "exit_code": 1, "unchanged_exit_code": 1}
+    result = {"path": "shop.py", "line": line, "do": do, **ran, "passes": [], "fails": [], "still_fails": ["t"], **more}
     return output(2, "whatif", f"unchanged\n1 shop.py:{line} {do}", variants=[result])
 
 
-def failure(test: str, *lines: int, code: str = "f()", path: str = "shop.py") -> ToolOutput:
-    frames = [{"path": path, "line": line, "function": "f", "code": code} for line in lines]
-    return output(0, "eval", outcomes=[{"id": test, "outcome": "failed", "message": "E", "frames": frames}])
+FAILURE = output(0, "eval", outcomes=[{"id": "t", "outcome": "failed", "message": "E", "frames": []}])
+TWO = [suspects(0.9, 0.6), view(2)]
+REPAIR = trial(11, "condition not (left)", passes=["t"], still_fails=[])
 
 
 def named(belief: Belief) -> dict[str, float]:
@@ -150,24 +128,20 @@ def named(belief: Belief) -> dict[str, float]:
 
 
 def test_the_belief_follows_the_spectrum_and_then_the_experiments() -> None:
-    seen = [suspects(0.9, 0.6), view(2)]
-    before = form_belief(seen)
+    before, repaired = form_belief(TWO), form_belief([*TWO, REPAIR])
     assert [function.name for function in before.ranked()] == ["f0", "f1"]
     assert before.ranked_statements()[0].line == 8
-    missed = form_belief([*seen, trial(8, "replace pass")])
-    assert named(missed)["f0"] < named(before)["f0"]
-    repaired = form_belief([*seen, trial(11, "condition not (left)", passes=["t"], still_fails=[])])
+    assert named(form_belief([*TWO, trial(8, "replace pass")]))["f0"] < named(before)["f0"]
     assert repaired.ranked()[0].name == "f1"
     assert repaired.ranked_statements()[0].line == 11
-    mixed = form_belief([*seen, trial(11, "condition not (left)", passes=["t", "s"], fails=["u"], still_fails=[])])
-    assert named(before)["f1"] < named(mixed)["f1"] < named(repaired)["f1"]
-    harmful = form_belief([*seen, trial(11, "condition not (left)", passes=["t"], fails=["u", "v"], still_fails=[])])
-    assert named(harmful)["f1"] < named(before)["f1"]
+    mixed = trial(11, "condition not (left)", passes=["t", "s"], fails=["u"], still_fails=[])
+    assert named(before)["f1"] < named(form_belief([*TWO, mixed]))["f1"] < named(repaired)["f1"]
+    harmful = trial(11, "condition not (left)", passes=["t"], fails=["u", "v"], still_fails=[])
+    assert named(form_belief([*TWO, harmful]))["f1"] < named(before)["f1"]
 
 
 def test_a_line_that_is_not_reached_leaves_its_share_to_the_others_of_its_function() -> None:
-    seen = [suspects(0.9, 0.6), view(2)]
-    before, after = form_belief(seen), form_belief([*seen, trial(8, "skip", hits=0)])
+    before, after = form_belief(TWO), form_belief([*TWO, trial(8, "skip", hits=0)])
     assert named(after) == named(before)
     assert before.ranked_statements()[0].line == 8
     assert after.ranked_statements()[0].line != 8
@@ -178,26 +152,24 @@ def test_the_more_of_the_failing_tests_pass_the_more_a_change_says() -> None:
     def of(passing: int, *fails: str) -> float:
         tests = [f"t{number}" for number in range(4)]
         made = trial(11, "skip", passes=tests[:passing], still_fails=tests[passing:], fails=list(fails))
-        return named(form_belief([suspects(0.9, 0.6), view(2), made]))["f1"]
+        return named(form_belief([*TWO, made]))["f1"]
 
     shares = [of(1), of(3), of(4, "u"), of(4)]
     assert shares == sorted(shares)
-    assert of(1) < 1.2 * named(form_belief([suspects(0.9, 0.6), view(2)]))["f1"]
-    precise = trial(11, "condition not (left)", passes=["t"], still_fails=[])
+    assert of(1) < 1.2 * named(form_belief(TWO))["f1"]
     blunt = trial(11, "false", passes=["t"], still_fails=[])
-    seen = [suspects(0.9, 0.6), view(2)]
-    assert named(form_belief([*seen, precise]))["f1"] > named(form_belief([*seen, blunt]))["f1"]
+    assert named(form_belief([*TWO, REPAIR]))["f1"] > named(form_belief([*TWO, blunt]))["f1"]
 
 
 def test_a_statement_that_is_repaired_is_left_alone_and_its_rivals_are_tested() -> None:
-    seen = [failure("t"), suspects(0.9, 0.6), view(2), trial(11, "condition not (left)", passes=["t"], still_fails=[])]
+    seen = [FAILURE, *TWO, REPAIR]
     found = [look for look in looks(form_belief(seen), seen, ["whatif"]) if look.kind == "whatif"]
     assert found
     assert all(change.line != 11 for look in found for change in look.changes)
 
 
 def test_a_tool_that_gives_no_answer_twice_is_left_alone() -> None:
-    seen = [failure("t"), suspects(0.9, 0.6), view(2)]
+    seen = [FAILURE, *TWO]
     refused = ToolOutput(3, Observation(tool="whatif", text="no", failure=Failure(kind="no_python", message="no")))
 
     def kinds(outputs: list[ToolOutput]) -> set[str]:
@@ -234,9 +206,8 @@ def test_what_a_look_tells_is_between_nothing_and_a_bit(p: float, there: float, 
 
 
 def test_without_report_it_refuses_and_without_a_trace_it_says_so() -> None:
-    policy = StrategyPolicy(Investigator())
-    opening = [Message(role="system", content="S"), Message(role="user", content="U")]
     with pytest.raises(PolicyError, match="report"):
-        policy.complete(opening, [])
-    turn = policy.complete(opening, [ToolSchema(name="report", description="", parameters={})])
-    assert turn.tool_calls == ()
+        StrategyPolicy(Investigator()).complete(OPENING, [])
+    assert StrategyPolicy(Investigator()).complete(OPENING, schemas("report")).tool_calls == ()
+    with pytest.raises(PolicyError, match="needs the tool vary"):
+        StrategyPolicy(VarySuspects()).complete([], schemas("eval", "suspects", "report"))

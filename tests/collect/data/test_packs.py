@@ -8,15 +8,7 @@ import pytest
 
 from gumshoe.collect.episode.tool_output import ToolOutput, failures, outputs_of_steps, tool_message, tool_outputs
 from gumshoe.collect.packs import build_pack, pack_arguments
-from gumshoe.records import (
-    Completion,
-    Location,
-    Message,
-    Observation,
-    Step,
-    ToolCall,
-    Trajectory,
-)
+from gumshoe.records import Completion, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.code.functions import Region, region_of
 from gumshoe.tools.evidence.facts import FactReader, numbered_text, without_numbers
 from support.collect.small_trajectories import trajectory
@@ -77,16 +69,8 @@ STOP = output(
     "breakpoint 1 at shop/cart.py:12\n> shop/cart.py:12 in total (breakpoint 1)\n->12         return result - 1\n"
     "self = <Cart>\nitems = [1, 2]\nresult = 3",
     results=[
-        {
-            "command": "c",
-            "output": "",
-            "stop": {"reason": "breakpoint", "path": "shop/cart.py", "line": 12, "function": "total"},
-        },
-        {
-            "command": "locals",
-            "output": "self = <Cart>\nitems = [1, 2]\nresult = 3",
-            "values": [["self", "<Cart>"], ["items", "[1, 2]"], ["result", "3"]],
-        },
+        {"command": "c", "stop": {"reason": "breakpoint", "path": "shop/cart.py", "line": 12, "function": "total"}},
+        {"command": "locals", "values": [["self", "<Cart>"], ["items", "[1, 2]"], ["result", "3"]]},
     ],
 )
 
@@ -96,23 +80,13 @@ STOP = output(
     [
         (1, Region(1, 20, None)),
         (4, Region(4, 14, "Cart")),
-        (7, Region(7, 12, "Cart.total")),
-        (9, Region(7, 12, "Cart.total")),
-        (11, Region(7, 12, "Cart.total")),
-        (12, Region(7, 12, "Cart.total")),
+        *((line, Region(7, 12, "Cart.total")) for line in (7, 9, 11, 12)),
         (14, Region(4, 14, "Cart")),
-        (17, Region(17, 20, "load")),
-        (20, Region(17, 20, "load")),
+        *((line, Region(17, 20, "load")) for line in (17, 20)),
     ],
 )
 def test_the_region_is_the_innermost_function_or_class(line: int, expected: Region) -> None:
     assert region_of(LINES, line) == expected
-
-
-def test_a_program_without_tests_fails_with_its_last_words() -> None:
-    (failure,) = failures([output(3, "eval", passed=False, outcomes=[], output="Traceback\n  File x\nValueError: no")])
-    assert failure.message == "ValueError: no"
-    assert failures([output(3, "eval", passed=True, outcomes=[], output="fine")]) == []
 
 
 def test_a_pack_holds_what_was_seen_and_cites_it() -> None:
@@ -128,8 +102,7 @@ def test_a_pack_holds_what_was_seen_and_cites_it() -> None:
         {"fact": 4, "claim": "value of result there"},
     ]
 
-
-def test_what_nobody_has_seen_is_in_no_pack() -> None:
+    # What nobody has seen is in no pack.
     assert build_pack([EVAL, STOP], {"shop/cart.py": {12}}, "x") is None
     assert build_pack([EVAL, VIEW], {"shop/other.py": {12}}, "x") is None
     assert build_pack([EVAL, VIEW], {"shop/cart.py": {99}}, "x") is None
@@ -166,3 +139,9 @@ def test_a_failure_is_told_by_its_telling_line(message: str, said: str) -> None:
     outcomes = [{"id": "shop.py::shop.half", "outcome": "failed", "message": message}]
     (failed,) = failures([output(0, "eval", outcomes=outcomes)])
     assert failed.message == said
+
+
+def test_a_program_without_tests_fails_with_its_last_words() -> None:
+    (failure,) = failures([output(3, "eval", passed=False, outcomes=[], output="Traceback\n  File x\nValueError: no")])
+    assert failure.message == "ValueError: no"
+    assert failures([output(3, "eval", passed=True, outcomes=[], output="fine")]) == []

@@ -44,6 +44,10 @@ def step(index: int, tool: str, answer: str = "x", **arguments: Any) -> Step:
     )
 
 
+def ref(task: str = "t", **tags: str) -> TaskRef:
+    return TaskRef(id=task, hash="h", source="s", regime="debug", tags=tags)
+
+
 def keeps(rule: str, *cases: Trajectory) -> list[bool]:
     made = make_rule(rule)
     for case in cases:
@@ -102,24 +106,26 @@ def test_leakage(command: str, leaks: bool) -> None:
     assert keeps("leakage", trajectory(steps=(step(0, "x", deep={"a": [1, command]}),))) == [not leaks]
 
 
-def test_duplicates_keep_the_first() -> None:
-    cases = [trajectory(patch="p"), trajectory(patch="p"), trajectory(patch="q"), trajectory(patch="p")]
+def test_duplicates_keep_the_first_of_those_that_make_the_same_change_wherever_it_is() -> None:
+    first = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-    a = 1\n+    a = 2\n b\n"
+    moved = "--- a/y.py\n+++ b/y.py\n@@ -9,2 +9,2 @@\n-  a =  1\n+  a = 2\n c\n"
+    other = first.replace("a = 2", "a = 3")
+    cases = [trajectory(patch=text) for text in (first, moved, other, first)]
     assert keeps("duplicates", *cases) == [True, False, True, False]
     assert keeps("duplicates=2", *cases) == [True, True, True, False]
+    looks = [trajectory(steps=(step(0, "view", path=path),)) for path in ("a", "a", "b")]
+    assert keeps("duplicates", *looks) == [True, False, True]
 
 
 def test_pass_rate_is_by_task() -> None:
-    def of(task: str, value: float) -> Trajectory:
-        return scored(value, task=TaskRef(id=task, hash="h", source="s", regime="debug"))
-
-    cases = [of("always", 1), of("always", 1), of("half", 1), of("half", 0), of("never", 0)]
+    tasks = [("always", 1), ("always", 1), ("half", 1), ("half", 0), ("never", 0)]
+    cases = [scored(value, task=ref(task)) for task, value in tasks]
     assert keeps("pass_rate=0.1..0.9", *cases) == [False, False, True, True, False]
 
 
 def test_best_keeps_one_episode_of_each_task() -> None:
     def of(task: str, number: int, value: float | None, name: str = "line_f1") -> Trajectory:
-        ref = TaskRef(id=task, hash="h", source="s", regime="debug")
-        return trajectory(id=f"{task}/{number}", task=ref, scores=(Score(name=name, value=value),))
+        return trajectory(id=f"{task}/{number}", task=ref(task), scores=(Score(name=name, value=value),))
 
     cases = [of("a", 0, 0.25), of("a", 1, 0.5), of("a", 2, 0.5), of("b", 0, 0.0), of("b", 1, None)]
     assert keeps("best", *cases) == [False, True, False, True, False]
@@ -128,13 +134,11 @@ def test_best_keeps_one_episode_of_each_task() -> None:
 
 
 def test_exclude_reads_task_sets_and_lists(tmp_path: Path) -> None:
-    def of(project: str) -> Trajectory:
-        return trajectory(task=TaskRef(id="t", hash="h", source="s", regime="debug", tags={"project": project}))
-
+    cases = [trajectory(task=ref(project=project)) for project in ("shop0", "shop1", "shop2")]
     folder = make_taskset(tmp_path / "set", 1)
     (tmp_path / "list.txt").write_text("shop1\n\nshop0\n")
-    assert keeps(f"exclude={folder}", of("shop0"), of("shop1")) == [False, True]
-    assert keeps(f"exclude={tmp_path / 'list.txt'}", of("shop0"), of("shop2")) == [False, True]
+    assert keeps(f"exclude={folder}", *cases) == [False, True, True]
+    assert keeps(f"exclude={tmp_path / 'list.txt'}", *cases) == [False, False, True]
     with pytest.raises(ConfigError, match="cannot be read"):
         make_rule("exclude=nowhere")
 
@@ -147,12 +151,13 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
     (tmp_path / "results.jsonl").write_text("".join(rows))
     arm = tmp_path / "arms" / "model"
     assert keeps(f"scored={arm}:hit:0.5", *(trajectory(id=f"t{number}") for number in range(4))) == [True] + [False] * 3
-    with pytest.raises(ConfigError, match=r"has no metric 'hits', but hit$"):
-        make_rule(f"scored={arm}:hits:1")
-    with pytest.raises(ConfigError, match="but none at all"):
-        make_rule(f"scored={tmp_path / 'arms' / 'nobody'}:hit:1")
-    with pytest.raises(ConfigError, match=r"results\.jsonl"):
-        make_rule(f"scored={tmp_path}:hit:1")
+    for wrong, said in (
+        (f"{arm}:hits:1", r"has no metric 'hits', but hit$"),
+        (f"{tmp_path / 'arms' / 'nobody'}:hit:1", "but none at all"),
+        (f"{tmp_path}:hit:1", r"results\.jsonl"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            make_rule(f"scored={wrong}")
     (tmp_path / "results.jsonl").write_text('{"arm": "model"}\n')
     with pytest.raises(ConfigError, match="trajectory"):
         make_rule(f"scored={arm}:hit:1")
@@ -200,14 +205,3 @@ def test_a_run_without_an_episode_is_refused(tail: bytes, tmp_path: Path, capsys
     assert main(["filter", str(run), "--rule", "unseen", "--out", str(out)]) == 2
     assert "no finished episode in" in capsys.readouterr().err
     assert not out.exists()
-
-
-def test_near_duplicates_make_the_same_change_elsewhere() -> None:
-    def patched(text: str) -> Trajectory:
-        return trajectory(patch=text)
-
-    rule = make_rule("duplicates")
-    first = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-    a = 1\n+    a = 2\n b\n"
-    moved = "--- a/y.py\n+++ b/y.py\n@@ -9,2 +9,2 @@\n-  a =  1\n+  a = 2\n c\n"
-    other = first.replace("a = 2", "a = 3")
-    assert [rule.keeps(patched(text)) for text in (first, moved, other, first)] == [True, False, True, False]

@@ -10,21 +10,31 @@ from typing import Any
 import pytest
 
 from gumshoe.collect.config import (
+    AgentConfig,
     CollectConfig,
     ReplayConfig,
+    TeacherConfig,
 )
 from gumshoe.collect.data.store import RunFolder
+from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.conversation import parse_decision
-from gumshoe.collect.episode.tool_output import tool_message
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
+from gumshoe.collect.episode.tool_output import outputs_of_steps, shown_code, tool_message
 from gumshoe.collect.policies import make_policy
+from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, OneLook
 from gumshoe.collect.policies.investigator.policy import Investigator
 from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.policies.strategy import Strategy, StrategyPolicy
 from gumshoe.collect.policies.teacher import Teacher
-from gumshoe.errors import PolicyError, ScriptExhausted
-from gumshoe.records import Completion, Observation, ToolCall
+from gumshoe.collect.run.play import play_one
+from gumshoe.env.diff import make_patch
+from gumshoe.errors import PolicyError, ScriptExhausted, TaskError
+from gumshoe.records import Completion, Limits, Observation, Oracle, Step, StopReason, ToolCall
 from support.collect.conversations import OPENING, answer, converse, schemas
+from support.collect.small_trajectories import trajectory
+from support.folder_tasks import folder_task
+from support.sandboxes.sandbox_backends import LOCAL
 from support.shop_tasks import CLEAN, make_task
 
 DEBUG = ("listdir", "view", "grep", "eval", "pdb", "rewrite", "submit")
@@ -59,6 +69,15 @@ STOP = answer(
     ],
 )
 FULL_VIEW = answer("shop.py 4-11 of 14 lines", path="shop.py", start=4, lines=BUGGY[3:11])
+SUSPECTS = answer(
+    "11-14 shop.py price 0.90\n4-8 shop.py discount 0.80",
+    suspects=[
+        {"path": "shop.py", "function": name, "start": start, "end": end, "score": score, "lines": [end], "distance": 1}
+        for name, start, end, score in (("price", 11, 14, 0.9), ("discount", 4, 8, 0.8))
+    ],
+    shown=2,
+    failed=1,
+)
 FAILING_TEST: dict[str, Any] = {
     "id": "tests/test_a.py::test_b",
     "outcome": "failed",
@@ -123,19 +142,7 @@ def answered(call: ToolCall) -> Observation:
     if call.name == "eval":
         return answer("1 failed\n  ZeroDivisionError: division by zero", passed=False, outcomes=[FAILING_TEST])
     if call.name == "suspects":
-        found = [
-            {
-                "path": "shop.py",
-                "function": name,
-                "start": start,
-                "end": end,
-                "score": score,
-                "lines": [],
-                "distance": 1,
-            }
-            for name, start, end, score in (("price", 11, 14, 0.9), ("discount", 4, 8, 0.8))
-        ]
-        return answer("11-14 shop.py price 0.90\n4-8 shop.py discount 0.80", suspects=found, shown=2, failed=1)
+        return SUSPECTS
     if call.name == "view":
         start, end = int(str(call.arguments["start"])), int(str(call.arguments["end"]))
         return answer("shop.py", path="shop.py", start=start, lines=BUGGY[start - 1 : end])
@@ -178,13 +185,17 @@ def test_a_teacher_goes_nowhere_that_nothing_has_named(tmp_path: Path) -> None:
     assert turns[2].tool_calls[0].name == "report"
 
 
-def test_the_heuristic_reports_the_last_frame_of_the_repository() -> None:
+def test_a_heuristic_reports_the_last_frame_of_the_repository_or_the_first_suspect() -> None:
     text = "1 failed\nFAILED tests/test_a.py::test_b\n  tests/test_a.py:9 in test_b: f()\n  pkg/b.py:7 in g: 1/0"
     run, report = converse(StrategyPolicy(TRACEBACK), SEEKER, answer(text, outcomes=[FAILING_TEST]))
     assert run.tool_calls[0].name == "eval"
     arguments = report.tool_calls[0].arguments
     assert arguments["locations"] == [{"path": "pkg/b.py", "start": 7}]
     assert arguments["findings"] == [{"fact": 4, "claim": "last line of the traceback"}]
+    ask, report = converse(StrategyPolicy(SUSPECT), LISTING, SUSPECTS)
+    assert ask.tool_calls[0].name == "suspects"
+    assert report.tool_calls[0].arguments["locations"] == [{"path": "shop.py", "start": 11, "end": 14}]
+    assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "likeliest function"}]
 
 
 @pytest.mark.parametrize("strategy", [TRACEBACK, Investigator()])
@@ -218,9 +229,6 @@ def test_a_script_finds_its_place_and_ends() -> None:
 
 
 def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:
-    from gumshoe.records import Step
-    from support.collect.small_trajectories import trajectory
-
     task, _ = make_task(tmp_path / "repo", 0)
     step = Step(index=0, message_index=2, completion=Completion(text="recorded"))
     ref = trajectory().task.model_copy(update={"id": task.id})
@@ -234,13 +242,83 @@ def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., Co
         make_policy(ReplayConfig(run=str(tmp_path / "run")), other, None, 0)
 
 
-def test_the_first_suspect_is_reported() -> None:
-    text = "2 functions run by 1 failing test, most suspicious first\n4-9 pkg/b.py B.g 1.00\n1-2 pkg/a.py f 0.71"
-    suspects = [
-        {"path": "pkg/b.py", "function": "B.g", "start": 4, "end": 9, "score": 1.0, "lines": [4]},
-        {"path": "pkg/a.py", "function": "f", "start": 1, "end": 2, "score": 0.7071, "lines": [1]},
-    ]
-    ask, report = converse(StrategyPolicy(SUSPECT), LISTING, answer(text, failed=1, suspects=suspects, shown=2))
-    assert ask.tool_calls[0].name == "suspects"
-    assert report.tool_calls[0].arguments["locations"] == [{"path": "pkg/b.py", "start": 4, "end": 9}]
-    assert report.tool_calls[0].arguments["findings"] == [{"fact": 1, "claim": "likeliest function"}]
+COUNT = 240
+MIDDLE = 120
+LONG = "  # " + "x" * 90
+
+
+def long_function(middle: str) -> str:
+    """Far more text than an observation may have."""
+    lines = [f"    total += {number}{LONG}" for number in range(COUNT)]
+    lines[MIDDLE] = middle
+    return "\n".join(["def add(total):", *lines, "    return total", ""])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_reads_on_to_a_line_behind_a_long_view(seed: int, tmp_path: Path) -> None:
+    wrong, right = long_function("    total -= 120"), long_function("    total += 120")
+    test = f"from long import add\n\n\ndef test_add():\n    assert add(0) == {sum(range(COUNT))}\n"
+    task = folder_task(
+        tmp_path,
+        {"long.py": wrong, "test_long.py": test},
+        problem_statement="test_long.py::test_add fails",
+        limits=Limits(command_timeout_s=300),
+    )
+    oracle = Oracle(task_id=task.id, gold_patch=make_patch({"long.py": (wrong.encode(), right.encode())}))
+    policy = make_policy(TeacherConfig(explore=0.0), task, oracle, seed)
+    agent = make_agent(AgentConfig(kind="seeker"))
+    found = play_one(EpisodeSpec(task), agent, policy, sandbox=LOCAL)
+    views = [output for output in outputs_of_steps(found.steps) if output.tool == "view"]
+    line = MIDDLE + 2
+    assert not any(view.observation.truncated for view in views)
+    assert [line in shown_code(view) for view in views] == [False, True]
+    assert views[1].data["start"] == views[0].data["end"] + 1
+    assert found.stop is StopReason.REPORTED
+    assert found.context_pack is not None
+    assert found.context_pack.locations[0].start <= line <= found.context_pack.locations[0].end
+    assert unseen(found) == []
+
+
+def patch(before: str | None, after: str | None) -> Oracle:
+    texts = tuple(text.encode() if text is not None else None for text in (before, after))
+    return Oracle(task_id="t", gold_patch=make_patch({"a.py": (texts[0], texts[1])}))
+
+
+LINES = "".join(f"line {number}\n" for number in range(1, 21))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        LINES.replace("line 3\n", "new\n"),
+        LINES.replace("line 3\n", ""),
+        LINES.replace("line 3\n", "line 3\nnew\nnewer\n"),
+        LINES.replace("line 3\n", "a\nb\n").replace("line 5\n", "").replace("line 18\n", "z\nline 18\n"),
+        "top\n" + LINES,
+        LINES + "bottom\n",
+        LINES.replace("line 1\n", ""),
+    ],
+)
+def test_changes_make_exactly_the_gold_patch(after: str) -> None:
+    lines = LINES.splitlines(keepends=True)
+    for change in read_gold(patch(LINES, after)).changes:
+        assert change.start is not None
+        lines[change.start - 1 : change.end] = change.code.splitlines(keepends=True)
+    assert "".join(lines) == after
+    assert read_gold(patch(None, after)).changes == (GoldEdit("a.py", None, None, after),)
+
+
+def test_an_import_is_no_cause_unless_nothing_else_is_changed() -> None:
+    before = "import os\n\n\ndef here():\n    return os.curdir\n"
+    imported = before.replace("import os\n", "import os\nimport sys\n")
+    both = read_gold(patch(before, imported.replace("curdir", "getcwd()")))
+    assert both.lines == {"a.py": {1, 5}}
+    assert (both.cause, both.places) == ({"a.py": {5}}, [("a.py", 5)])
+    assert read_gold(patch(before, imported)).cause == {"a.py": {1}}
+
+
+def test_patches_that_edits_cannot_make_are_refused() -> None:
+    with pytest.raises(TaskError, match="removes"):
+        read_gold(patch("x\n", None))
+    with pytest.raises(TaskError, match="empty gold patch"):
+        read_gold(Oracle(task_id="t", gold_patch=""))
