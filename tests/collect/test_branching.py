@@ -33,7 +33,7 @@ SEEK, EDIT = Decision.SEEK, Decision.EDIT
 
 
 def varied(config: Make, tasks: int = 1, *, options: dict[str, Any] | None = None, **changes: Any) -> CollectConfig:
-    policy = {"kind": "custom", "path": "support.collect.branching_policies:Varied", "options": options or {}}
+    policy = {"kind": "custom", "path": "support.collect.policies:Varied", "options": options or {}}
     return config(tasks, policy=policy, **{"branch": {"at": "edit", "width": 4}, **changes})
 
 
@@ -124,7 +124,7 @@ def test_a_paused_debugger_goes_along_with_a_snapshot(tmp_path: Path) -> None:
 
 
 def test_reports_are_compared_with_the_gold_patch(config: Make) -> None:
-    policy = {"kind": "custom", "path": "support.collect.branching_policies:Reporter"}
+    policy = {"kind": "custom", "path": "support.collect.policies:Reporter"}
     made = config(1, policy=policy, agent={"kind": "seeker"}, branch={"at": "report", "width": 8})
     collect(made)
     found = list(played(made).values())

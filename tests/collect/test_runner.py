@@ -70,7 +70,7 @@ def test_when_every_attempt_fails_the_run_stops_with_the_reason(config: Make) ->
 
 
 def failing(config: Make, *tasks: str, **changes: object) -> CollectConfig:
-    policy = {"kind": "custom", "path": "support.collect.failing_policies:Failing", "options": {"tasks": list(tasks)}}
+    policy = {"kind": "custom", "path": "support.collect.policies:Failing", "options": {"tasks": list(tasks)}}
     return config(3, policy=policy, workers=1, **changes)
 
 
@@ -80,7 +80,7 @@ def test_an_error_nobody_foresaw_ends_its_episode_and_no_other(config: Make) -> 
     assert (result.finished, result.gave_up, result.stopped) == (2, 1, None)
     failures = list(read_failures(Path(made.out)))
     assert [entry["kind"] for entry in failures] == ["ZeroDivisionError"] * 2
-    assert "failing_policies.py" in failures[0]["traceback"]
+    assert "policies.py" in failures[0]["traceback"]
     assert failures[0]["traceback"].endswith("ZeroDivisionError: integer division or modulo by zero\n")
 
 

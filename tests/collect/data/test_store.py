@@ -10,21 +10,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.cli import main
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.export import export_runs
 from gumshoe.collect.data.journal import Diverged, Journal, comparable
-from gumshoe.collect.data.store import (
-    RunFolder,
-    read_failures,
-    read_state,
-    read_trajectories,
-)
+from gumshoe.collect.data.store import RunFolder, read_failures, read_state, read_trajectories
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.records import Completion, Observation, ToolCall, Trajectory
-from gumshoe.storage import repair_tail, write_jsonl
-from support.collect.export_episodes import episode
-from support.collect.small_trajectories import trajectory
+from gumshoe.records import Completion, Observation, ToolCall
+from gumshoe.storage import repair_tail
+from support.collect.small_trajectories import episode, trajectory, write_run
 
 Make = Callable[..., CollectConfig]
 
@@ -218,34 +211,12 @@ def test_what_varies_does_not_count(left: str, right: str) -> None:
     assert comparable(left) == comparable(right)
 
 
-def run_folder(path: Path, *episodes: Trajectory) -> Path:
-    path.mkdir()
-    write_jsonl(path / "trajectories.jsonl", episodes)
-    return path
-
-
-@pytest.fixture
-def arms(tmp_path: Path) -> list[Path]:
-    """Two runs and a copy of the first. The ids in both are the same."""
-    first = [episode("a/b#0", "p"), episode("c", "p")]
-    second = [one.model_copy(update={"patch": "another\n"}) for one in first]
-    return [run_folder(tmp_path / name, *kept) for name, kept in (("x", first), ("y", second), ("z", first))]
-
-
-def test_converting_keeps_every_episode_and_no_copy(
-    tmp_path: Path, arms: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    assert main(["convert", *map(str, arms), "--to", "atif", "--out", str(out)]) == 0
-    assert "4 trajectories; left out: 2 given more than once" in capsys.readouterr().out
-    assert main(["convert", str(out), "--from", "atif", "--out", str(tmp_path / "back")]) == 0
-    found = sorted((one.id, one.patch) for one in read_trajectories(tmp_path / "back"))
-    assert found == sorted((one.id, one.patch) for arm in arms[:2] for one in read_trajectories(arm))
-
-
-def test_trees_whose_episodes_have_the_same_ids_are_not_mixed(tmp_path: Path, arms: list[Path]) -> None:
-    result = export_runs([arms[0], arms[2]], tmp_path / "out", views=["steps_scored"], test_share=0)
-    assert result.rows == {"steps_scored": {"train": 2, "test": 0}}
-    with pytest.raises(DatasetError, match=f"{arms[0]} and {arms[1]} have the id a/b#0"):
-        export_runs(arms, tmp_path / "mixed", views=["steps_scored"])
+def test_trees_whose_episodes_have_the_same_ids_are_not_mixed(tmp_path: Path) -> None:
+    one = episode("a/b#0", "p")
+    other = one.model_copy(update={"patch": "another\n"})
+    runs = [write_run(tmp_path / name, kept) for name, kept in (("x", one), ("y", other), ("z", one))]
+    result = export_runs([runs[0], runs[2]], tmp_path / "out", views=["steps_scored"], test_share=0)
+    assert result.rows == {"steps_scored": {"train": 1, "test": 0}}
+    with pytest.raises(DatasetError, match=f"{runs[0]} and {runs[1]} have the id a/b#0"):
+        export_runs(runs, tmp_path / "mixed", views=["steps_scored"])
     assert not (tmp_path / "mixed").exists()

@@ -41,16 +41,16 @@ VIEW = Observation(
 OPENING = (Message(role="system", content="Debug."), Message(role="user", content="The discount of 25 is wrong."))
 
 
-def play(rationale: str, tool: str = "eval", **arguments: Any) -> Trajectory:
-    """An episode of two turns: the first views the cart, the second says and does what is given."""
-    looks = ToolCall(id="c0", name="view", arguments={"path": "."})
+def play(rationale: str, tool: str = "eval", *, seen: Observation = VIEW, **arguments: Any) -> Trajectory:
+    """An episode of two turns: the first is shown something, the second says and does what is given."""
+    looks = ToolCall(id="c0", name=seen.tool, arguments={})
     acts = ToolCall(id="c1", name=tool, arguments=arguments)
     first, second = (Completion(text=text, tool_calls=(call,)) for text, call in (("look", looks), (rationale, acts)))
     return trajectory(
         tools=(ToolSchema(name="view", description="", parameters={}),),
-        messages=(*OPENING, first.as_message(), tool_message(0, VIEW, looks), second.as_message()),
+        messages=(*OPENING, first.as_message(), tool_message(0, seen, looks), second.as_message()),
         steps=(
-            Step(index=0, message_index=2, rationale="look", completion=first, observations=(VIEW,)),
+            Step(index=0, message_index=2, rationale="look", completion=first, observations=(seen,)),
             Step(index=1, message_index=4, rationale=rationale, completion=second),
         ),
     )
@@ -103,64 +103,52 @@ def test_names_that_are_plain_words(text: str) -> None:
     episode = play(text)
     last = episode.steps[-1].model_copy(update={"observations": (later,)})
     assert [one.kind for one in unseen(episode.model_copy(update={"steps": (episode.steps[0], last)}))] == ["name"]
-    again = play("look")
-    first = again.steps[0].model_copy(update={"observations": (later,)})
-    opening = [*again.messages[:3], tool_message(0, later, first.tool_calls[0])]
-    turn = Completion(text=text)
-    last = Step(index=1, message_index=4, rationale=text, completion=turn)
-    shown = again.model_copy(update={"messages": (*opening, turn.as_message()), "steps": (first, last)})
-    assert unseen(shown) == []
+    assert said(text, seen=later) == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "It must NOT happen, NEVER.",
+        "The discount again.",
         "DISCOUNT again.",
         "It is _not_ os.path, e.g. it",
         "a plain sentence without any name",
+        # What stands between two quotations is none.
+        "`o` is wrong: with `x` it passes.",
+        "'(' is to blame; '(' again.",
     ],
 )
 def test_plain_words_may_be_said(text: str) -> None:
-    assert said(text.replace("DISCOUNT", "The discount")) == said(text) == []
-
-
-@pytest.mark.parametrize("text", ["`o` is wrong: with `x` it passes.", "'(' is to blame; '(' again."])
-def test_what_stands_between_two_quotations_is_not_one(text: str) -> None:
     assert said(text) == []
 
 
 def test_shown_code_may_look_like_a_place() -> None:
     view = Observation(tool="view", text="10 return f'{self.hour:02d}'", data={})
-    episode = play("The line `return f'{self.hour:02d}'` is wrong, not `{self.minute:02d}`.")
-    first = episode.steps[0].model_copy(update={"observations": (view,)})
-    messages = (*episode.messages[:3], tool_message(0, view, first.tool_calls[0]), *episode.messages[4:])
-    shown = episode.model_copy(update={"messages": messages, "steps": (first, *episode.steps[1:])})
-    assert [one.text for one in unseen(shown)] == ["self.minute:02", "{ d}"]
+    found = said("The line `return f'{self.hour:02d}'` is wrong, not `{self.minute:02d}`.", seen=view)
+    assert [text for _, _, text in found] == ["self.minute:02", "{ d}"]
 
 
-def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed() -> None:
+PLACE_50 = {"path": "shop/cart.py", "start": 50, "end": 50}
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "arguments", "found"),
+    [
+        ("I stop there.", "pdb", {"command": "b shop/cart.py:50\nc"}, []),
+        ("I stop there.", "pdb", {"command": "b shop/cart.py:70"}, [("call", "shop/cart.py:70")]),
+        ("It begins at shop/cart.py:40 and ends at shop/cart.py:60.", "eval", {}, []),
+        ("The cause is shop/cart.py:50.", "eval", {}, [("rationale", "shop/cart.py:50")]),
+        ("I change it.", "rewrite", {**PLACE_50, "code": "    pass\n"}, [("call", "shop/cart.py:50")]),
+        ("x", "report", {"locations": [PLACE_50]}, [("report", "shop/cart.py:50")]),
+    ],
+)
+def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed(
+    text: str, tool: str, arguments: dict[str, Any], found: list[tuple[str, str]]
+) -> None:
     named: Any = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
     listed = Observation(tool="suspects", text="40-60 shop/cart.py half_of", data={"suspects": [named], "shown": 1})
-
-    def after_suspects(text: str, tool: str = "eval", **arguments: Any) -> list[tuple[str, str]]:
-        episode = play(text, tool, **arguments)
-        looks = ToolCall(id="c0", name="suspects", arguments={})
-        turn = Completion(text="look", tool_calls=(looks,))
-        first = Step(index=0, message_index=2, rationale="look", completion=turn, observations=(listed,))
-        opening = (*episode.messages[:2], turn.as_message(), tool_message(0, listed, looks))
-        messages = (*opening, *episode.messages[4:])
-        shown = episode.model_copy(update={"messages": messages, "steps": (first, *episode.steps[1:])})
-        return [(one.where, one.text) for one in unseen(shown)]
-
-    assert after_suspects("I stop there.", "pdb", command="b shop/cart.py:50\nc") == []
-    assert after_suspects("I stop there.", "pdb", command="b shop/cart.py:70") == [("call", "shop/cart.py:70")]
-    assert after_suspects("It begins at shop/cart.py:40 and ends at shop/cart.py:60.") == []
-    assert after_suspects("The cause is shop/cart.py:50.") == [("rationale", "shop/cart.py:50")]
-    place = {"path": "shop/cart.py", "start": 50, "end": 50}
-    edit = {"path": "shop/cart.py", "start": 50, "end": 50, "code": "    pass\n"}
-    assert after_suspects("I change it.", "rewrite", **edit) == [("call", "shop/cart.py:50")]
-    assert after_suspects("x", "report", locations=[place]) == [("report", "shop/cart.py:50")]
+    assert [(where, text) for where, _, text in said(text, tool, seen=listed, **arguments)] == found
 
 
 def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:
@@ -178,36 +166,45 @@ def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:
         assert make_rule("unseen").keeps(other) is False
 
 
-def test_places_of_calls_and_reports() -> None:
-    assert said("", "view", path="shop/stock.py") == [("call", "place", "shop/stock.py")]
-    assert said("", "pdb", command="b shop/cart.py:80\nc") == [("call", "place", "shop/cart.py:80")]
-    assert said("", "whatif", variants=[{"path": "shop/cart.py", "line": 80, "do": "skip"}]) == [
-        ("call", "place", "shop/cart.py:80")
-    ]
-    assert said("", "rewrite", path="shop/cart.py", start=80, end=81, code="") == [("call", "place", "shop/cart.py:80")]
-    location = {"path": "shop/cart.py", "start": 80, "end": 85, "symbol": "Cart.secret"}
-    assert said("", "report", locations=[location], findings=[{"fact": 1, "claim": ""}]) == [
-        ("report", "place", "shop/cart.py:80"),
-        ("report", "name", "Cart.secret"),
-    ]
+AT_80 = [("call", "place", "shop/cart.py:80")]
 
 
-def test_functions_that_calls_go_to() -> None:
-    assert said("", "trace", function="compute_vat") == [("call", "place", "compute_vat")]
-    assert said("", "trace", function="shop/cart.py:80") == [("call", "place", "shop/cart.py:80")]
-    assert said("", "trace", function="half_of") == []
-    assert said("", "pdb", command="b Cart.secret\nc") == [("call", "place", "Cart.secret")]
-    assert said("", "pdb", command="b half_of, price > 25\nc\np price") == []
-    assert said("", "probe", probes=[{"path": "shop/cart.py", "line": 80, "expression": "rate"}]) == [
-        ("call", "place", "shop/cart.py:80")
-    ]
+@pytest.mark.parametrize(
+    ("tool", "arguments", "found"),
+    [
+        ("view", {"path": "shop/stock.py"}, [("call", "place", "shop/stock.py")]),
+        ("pdb", {"command": "b shop/cart.py:80\nc"}, AT_80),
+        ("whatif", {"variants": [{"path": "shop/cart.py", "line": 80, "do": "skip"}]}, AT_80),
+        ("rewrite", {"path": "shop/cart.py", "start": 80, "end": 81, "code": ""}, AT_80),
+        ("probe", {"probes": [{"path": "shop/cart.py", "line": 80, "expression": "rate"}]}, AT_80),
+        ("trace", {"function": "shop/cart.py:80"}, AT_80),
+        ("trace", {"function": "compute_vat"}, [("call", "place", "compute_vat")]),
+        ("trace", {"function": "half_of"}, []),
+        ("pdb", {"command": "b Cart.secret\nc"}, [("call", "place", "Cart.secret")]),
+        ("pdb", {"command": "b half_of, price > 25\nc\np price"}, []),
+        (
+            "report",
+            {"locations": [{"path": "shop/cart.py", "start": 80, "end": 85, "symbol": "Cart.secret"}]},
+            [("report", "place", "shop/cart.py:80"), ("report", "name", "Cart.secret")],
+        ),
+        (
+            "report",
+            {"locations": json.dumps([{"path": "shop/stock.py", "start": "12", "why": ""}])},
+            [("report", "place", "shop/stock.py:12")],
+        ),
+        ("report", {"locations": [{"path": "shop/stock.py"}]}, [("report", "place", "shop/stock.py")]),
+        (
+            "report",
+            {"locations": [{"path": "shop/cart.py", "start": 10, "end": 999}]},
+            [("report", "place", "shop/cart.py:10")],
+        ),
+    ],
+)
+def test_places_of_calls_and_reports(tool: str, arguments: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
+    assert said("", tool, **arguments) == found
 
 
-def test_reports_in_other_forms_and_places() -> None:
-    place = {"path": "shop/stock.py", "start": "12", "why": ""}
-    assert said("", "report", locations=json.dumps([place])) == [("report", "place", "shop/stock.py:12")]
-    assert said("", "report", locations=[{"path": "shop/stock.py"}]) == [("report", "place", "shop/stock.py")]
-    assert said("", "report", locations=[{"path": "shop/cart.py", "start": 10, "end": 999}]) != []
+def test_the_stored_report_and_what_is_said_at_the_end_are_checked() -> None:
     episode = play("look")
     pack = ContextPack(locations=(Location(path="shop/cart.py", start=80, end=80),), hypothesis="is_member is wrong")
     assert [(one.where, one.text) for one in unseen(episode.model_copy(update={"context_pack": pack}))] == [

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.records import (
     Completion,
-    Decision,
-    Failure,
     Message,
     Observation,
     PolicyInfo,
     Provenance,
+    Score,
     Step,
     StopReason,
     TaskRef,
     ToolCall,
     ToolSchema,
     Trajectory,
-    Usage,
 )
+from gumshoe.storage import write_jsonl
 
-__all__ = ["eventful", "trajectory"]
+__all__ = ["NASTY", "episode", "trajectory", "write_run"]
+
+
+def write_run(path: Path, *trajectories: Trajectory) -> Path:
+    """A run folder that holds nothing but trajectories."""
+    path.mkdir(parents=True)
+    write_jsonl(path / "trajectories.jsonl", trajectories)
+    return path
 
 
 def trajectory(name: str = "t#0.1", **changes: Any) -> Trajectory:
@@ -39,56 +47,46 @@ def trajectory(name: str = "t#0.1", **changes: Any) -> Trajectory:
     return Trajectory(**{**data, **changes})
 
 
-def eventful() -> Trajectory:
-    """An episode with an unreadable call, a nudge, a failure, reasoning, tokens and money."""
-    unreadable = ToolCall(id="a", name="view", parse_error="no JSON", raw="{")
-    good = ToolCall(id="b", name="eval", arguments={"x": [1, None, "é"]})
-    usage = Usage(prompt_tokens=5, completion_tokens=2, cached_tokens=3, cost_usd=0.5, duration_s=0.25)
-    first = Completion(
-        text="[seek 0.5] look",
-        reasoning="hm",
-        tool_calls=(unreadable, good),
-        finish_reason="tool_calls",
-        usage=usage,
-        model="m-1",
-        token_ids=(1, 2),
-        logprobs=(-0.5, -0.25),
+NASTY: dict[str, Any] = {
+    "text": "123",
+    "number": 123,
+    "float": 1.0,
+    "tiny": 1e-7,
+    "big": 12345678901234567890,
+    "none": None,
+    "nested": {"a": [1, "x", None, {"b": []}], "": {}},
+    "odd": "\u2028 \x00 é \U0001f600 </tool_call> \\ud800 \r\n\t\"'",
+    "list": [],
+    "bool": True,
+}
+
+
+def episode(name: str, project: str, *, resolved: bool = True, split: str = "train") -> Trajectory:
+    """An episode whose calls have arguments of every kind."""
+    call = ToolCall(id="c0", name="odd", arguments=NASTY)
+    other = ToolCall(id="c1", name="other", arguments={"only": 1})
+    texts = [Observation(tool="odd", text=NASTY["odd"]), Observation(tool="other", text="x")]
+    messages = (
+        Message(role="system", content="S"),
+        Message(role="user", content="U"),
+        Message(role="assistant", content="[seek] x", tool_calls=(call, other), reasoning="hm"),
+        tool_message(0, texts[0], call),
+        tool_message(0, texts[1], other),
+        Message(role="assistant", content="hm"),
     )
-    second = Completion(text="I think", finish_reason="length", model="m-1")
-    observations = (
-        Observation(tool="view", text="error", failure=Failure(kind="unreadable_call", message="error")),
-        Observation(tool="eval", text="1 failed", data={"counts": {"failed": 1}}, truncated=True, duration_s=0.5),
+    step = Step(
+        index=0,
+        message_index=2,
+        completion=Completion(text="[seek] x", tool_calls=(call, other)),
+        observations=tuple(texts),
     )
+    spoken = Completion(text="hm", token_ids=(7, 8), logprobs=(-0.5, -0.25))
+    silent = Step(index=1, message_index=5, completion=spoken)
     return trajectory(
-        "t#0.1",
-        tools=(ToolSchema(name="view", description="Show.", parameters={"type": "object"}),),
-        messages=(
-            Message(role="system", content="S"),
-            Message(role="user", content="U"),
-            first.as_message(),
-            Message(role="tool", content="[step 0] error", tool_call_id="a", name="view"),
-            Message(role="tool", content="[step 0] 1 failed", tool_call_id="b", name="eval"),
-            second.as_message(),
-            Message(role="user", content="You called no tool."),
-        ),
-        steps=(
-            Step(
-                index=0,
-                message_index=2,
-                decision=Decision.VERIFY,
-                stated=Decision.SEEK,
-                rationale="look",
-                confidence=0.5,
-                completion=first,
-                observations=observations,
-                reward=0.5,
-                started_at=1.0,
-                duration_s=2.0,
-            ),
-            Step(index=1, message_index=5, rationale="I think", completion=second),
-        ),
-        usage=usage,
-        patch="diff\n",
-        stop=StopReason.NO_TOOL_CALL,
-        errors=("e",),
+        name,
+        task=TaskRef(id=f"t/{name}", hash="h", source="s", regime="debug", tags={"project": project, "split": split}),
+        tools=(ToolSchema(name="odd", description="", parameters={"x": [1, {"y": None}]}),),
+        messages=messages,
+        steps=(step, silent),
+        scores=(Score(name="resolved", value=float(resolved)),),
     )

@@ -1,4 +1,4 @@
-"""Policies whose decisions depend on the seed, so that the branches of a tree differ."""
+"""Policies whose decisions depend on the seed, so that the branches of a tree differ, and one that breaks."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ class Varied:
     Args:
         task: one of `shop_tasks`.
         seed: chooses the amount; ten is right.
-        shell: begins with a variable of the shell, which its last look prints.
         fails_in: the amount that it cannot change to.
     """
 
     kind, model, trusted = "varied", "", True
 
-    def __init__(self, task: Task, seed: int, *, shell: bool = False, fails_in: int | None = None) -> None:
+    def __init__(self, task: Task, seed: int, *, fails_in: int | None = None) -> None:
         del task
         self._rng = random.Random(seed)
-        self._shell = shell
         self._fails_in = fails_in
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
@@ -33,10 +31,9 @@ class Varied:
         amount = self._rng.choice((10, 20, 30))
         if turn == 2 and amount == self._fails_in:
             return Completion(text=str(1 // 0))
-        first, second = ("bash", {"command": "export SEEN=yes"}), ("bash", {"command": "echo seen=$SEEN; cat shop.py"})
         calls: list[tuple[str, dict[str, Any]]] = [
-            first if self._shell else ("eval", {}),
-            second if self._shell else ("view", {"path": "shop.py", "start": self._rng.randint(1, 5)}),
+            ("eval", {}),
+            ("view", {"path": "shop.py", "start": self._rng.randint(1, 5)}),
             ("rewrite", {"path": "shop.py", "code": f"        total = total - {amount}", "start": 7}),
             ("submit", {}),
         ]
@@ -66,3 +63,21 @@ class Reporter:
         name, arguments = ("report", report) if turn else ("eval", dict[str, Any]())
         call = ToolCall(id=f"c{turn}", name=name, arguments=arguments)
         return Completion(text=f"I call {name}.", tool_calls=(call,), finish_reason="tool_calls")
+
+
+class Failing:
+    """Submits at once; on the tasks that it is given, it divides by zero in its second turn."""
+
+    kind, model, trusted = "failing", "", True
+
+    def __init__(self, task: Task, seed: int, tasks: Sequence[str]) -> None:
+        del seed
+        self._fails = task.id in tasks
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        """A look, then a submit."""
+        turn = sum(message.role == "assistant" for message in messages)
+        if turn and self._fails:
+            return Completion(text=str(1 // 0))
+        call = ToolCall(id=f"call-{turn}", name="submit" if turn else "listdir")
+        return Completion(text="", tool_calls=(call,))
