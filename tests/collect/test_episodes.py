@@ -15,7 +15,7 @@ from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
 from gumshoe.collect.episode.conversation import as_text_messages, elide
-from gumshoe.collect.episode.episode import Episode
+from gumshoe.collect.episode.episode import NOT_RUN, Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.registry import ScriptedPolicy
@@ -24,19 +24,8 @@ from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.play import play_one
 from gumshoe.env import DebugEnv
-from gumshoe.errors import ContextOverflow
 from gumshoe.protocols import Policy
-from gumshoe.records import (
-    Completion,
-    Decision,
-    Limits,
-    Message,
-    StopReason,
-    ToolCall,
-    ToolSchema,
-    Trajectory,
-    Usage,
-)
+from gumshoe.records import Completion, Decision, Limits, Message, StopReason, ToolCall, ToolSchema, Trajectory, Usage
 from gumshoe.tools import tool
 from gumshoe.tools.calls.parsing import render_text_calls
 from gumshoe.tools.toolbox import DEBUG_TOOLS
@@ -52,15 +41,24 @@ def say(*calls: tuple[str, dict[str, Any]], text: str = "[seek 0.5] why", **extr
 
 
 def play(tmp_path: Path, *script: Completion, policy: Policy | None = None, **settings: Any) -> Trajectory:
-    return play_with(tmp_path, policy or ScriptedPolicy(script), **settings)
-
-
-def play_with(tmp_path: Path, policy: Policy, *, agent: str = "debug", steps: int = 20, **settings: Any) -> Trajectory:
     task, oracle = make_task(tmp_path / "repo", 3)
-    task = task.model_copy(update={"limits": Limits(steps=steps)})
-    episode = EpisodeSpec(task, oracle, 0, 1)
-    config = make_agent(AgentConfig(kind=agent))  # pyright: ignore[reportArgumentType]
-    return play_one(episode, config, policy, sandbox=LOCAL, **settings)
+    task = task.model_copy(update={"limits": Limits(steps=settings.pop("steps", 20))})
+    agent = make_agent(settings.pop("agent", AgentConfig()))
+    return play_one(EpisodeSpec(task, oracle, 0, 1), agent, policy or ScriptedPolicy(script), sandbox=LOCAL, **settings)
+
+
+class Watched(ScriptedPolicy):
+    """Keeps what it was shown."""
+
+    def __init__(self, *script: Completion) -> None:
+        super().__init__(script)
+        self.messages: list[list[Message]] = []
+        self.tools: list[list[str]] = []
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
+        self.messages.append(list(messages))
+        self.tools.append([tool.name for tool in tools])
+        return super().complete(messages, tools)
 
 
 def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
@@ -68,19 +66,21 @@ def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
         tmp_path,
         say(("view", {"path": "shop.py"}), ("eval", {})),
         say(("rewrite", FIX), text="[edit 0.9] I mend it."),
-        say(("submit", {}), text="done"),
+        say(("submit", {}), ("rewrite", {**FIX, "code": "late"}), text="done"),
     )
-    assert found.stop is StopReason.SUBMITTED
-    assert found.resolved is True
+    assert (found.stop, found.resolved) == (StopReason.SUBMITTED, True)
     assert [message.role for message in found.messages] == [
-        *("system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool")
+        *("system", "user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "tool", "tool")
     ]
+    after = found.steps[2].observations[1].failure
+    assert after is not None
+    assert after.kind == NOT_RUN
     assert found.messages[1].content == "Members get 14 off instead of 10."
     assert found.messages[3].content.startswith("[step 0] shop.py 1-14 of 14 lines")
     assert found.messages[4].content.startswith("[step 0] exit code 1")
     assert found.messages[6].content.startswith("[step 1] rewrote shop.py")
     assert [step.message_index for step in found.steps] == [2, 5, 7]
-    assert [step.decision for step in found.steps] == [Decision.VERIFY, Decision.EDIT, Decision.SUBMIT]
+    assert [step.decision for step in found.steps] == [Decision.VERIFY, Decision.EDIT, Decision.EDIT]
     assert [step.stated for step in found.steps] == [Decision.SEEK, Decision.EDIT, None]
     assert [step.confidence for step in found.steps] == [0.5, 0.9, None]
     assert found.steps[1].rationale == "I mend it."
@@ -118,26 +118,14 @@ def test_an_episode_without_submit_is_still_measured(tmp_path: Path) -> None:
     assert (untouched.stop, untouched.resolved) == (StopReason.STEP_LIMIT, False)
 
 
-def test_turns_without_a_call_are_nudged_and_then_ended(tmp_path: Path) -> None:
-    found = play(tmp_path, *[Completion(text="I think")] * 2, say(("eval", {})), *[Completion(text="hm")] * 3)
-    assert found.stop is StopReason.NO_TOOL_CALL
-    assert len(found.steps) == 6
-    nudges = [message.content for message in found.messages if message.role == "user"][1:]
-    assert len(nudges) == 5
-    assert nudges[0].startswith("You called no tool.")
-    assert "<tool_call>" in nudges[0]
-    assert all(step.decision is None for step in found.steps if not step.tool_calls)
-
-
 def test_a_nudge_shows_a_call_that_was_not_just_made_and_says_what_was_wrong(tmp_path: Path) -> None:
     wrong = Completion(text='```json\n{"name": "test_shop.py::test_total", "arguments": {"path": "shop.py"}}\n```')
     idle = Completion(text="I think")
     found = play(tmp_path, wrong, say(("eval", {})), idle, idle, say(("suspects", {}), ("eval", {})), wrong, idle, idle)
     told = [message.content for message in found.messages if message.role == "user"][1:]
-    assert [text.split(" Call one of: ")[0] for text in told] == [
-        "There is no tool called 'test_shop.py::test_total'.",
-        "You called no tool.",
-        "You gave the same answer as before, and called no tool.",
+    assert (found.stop, len(found.steps)) == (StopReason.NO_TOOL_CALL, 8)
+    assert {step.decision for step in found.steps if not step.tool_calls} == {None}
+    assert [text.split(" Call one of: ")[0] for text in told] == 2 * [
         "There is no tool called 'test_shop.py::test_total'.",
         "You called no tool.",
         "You gave the same answer as before, and called no tool.",
@@ -174,28 +162,14 @@ def test_what_a_model_got_wrong_is_told_to_it(tmp_path: Path) -> None:
     assert "'view'" in found.steps[1].observations[0].text
 
 
-def test_calls_behind_a_submit_are_not_run(tmp_path: Path) -> None:
-    found = play(tmp_path, say(("submit", {}), ("rewrite", FIX)))
-    assert found.patch == ""
-    assert found.steps[0].observations[1].failure is not None
-    assert len(found.messages) == 5
-
-
 def test_the_debugger_of_debug_5_appears_after_five_rewrites(tmp_path: Path) -> None:
-    offered: list[list[str]] = []
-
-    class Watching(ScriptedPolicy):
-        def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-            offered.append([tool.name for tool in tools])
-            return super().complete(messages, tools)
-
     edits = [say(("rewrite", {**FIX, "code": f"        total = total - {n}"})) for n in range(20, 25)]
-    script = [say(("pdb", {"command": "w"})), *edits, say(("pdb", {"command": "w"})), say(("submit", {}))]
-    found = play(tmp_path, policy=Watching(script), agent="debug_5")
-    assert ["pdb" in names for names in offered] == [False] * 6 + [True] * 2
-    assert found.steps[0].observations[0].failure is not None
-    assert found.steps[0].observations[0].failure.kind == "locked_tool"
-    assert found.steps[6].observations[0].failure is None
+    stack = say(("pdb", {"command": "w"}))
+    policy = Watched(stack, *edits, stack, say(("submit", {})))
+    found = play(tmp_path, policy=policy, agent=AgentConfig(kind="debug_5"))
+    assert ["pdb" in names for names in policy.tools] == [False] * 6 + [True] * 2
+    failures = [step.observations[0].failure for step in found.steps]
+    assert [failure and failure.kind for failure in failures] == ["locked_tool"] + [None] * 7
 
 
 def test_limits_end_an_episode_as_truncated(tmp_path: Path) -> None:
@@ -209,20 +183,6 @@ def test_limits_end_an_episode_as_truncated(tmp_path: Path) -> None:
         found = play(tmp_path, *[costly] * 5, limits=limits)
         assert (found.stop, len(found.steps)) == (stop, steps)
     assert found.usage.prompt_tokens == 90
-
-
-class Overflowing:
-    kind, model, trusted = "scripted", "", True
-
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        if len(messages) > 3:
-            raise ContextOverflow("too long")
-        return say(("eval", {}))
-
-
-def test_a_context_overflow_ends_the_episode_with_its_own_reason(tmp_path: Path) -> None:
-    found = play(tmp_path, policy=Overflowing())
-    assert (found.stop, len(found.steps)) == (StopReason.CONTEXT_OVERFLOW, 1)
 
 
 def test_an_interrupted_episode_is_taken_up_where_it_was(tmp_path: Path) -> None:
@@ -261,17 +221,12 @@ def test_react_describes_calls_and_answers_tools_in_plain_text(tmp_path: Path) -
         call = ToolCall(id="", name=name, arguments=arguments)
         return Completion(text=f"[seek 0.5] why\n{render_text_calls((call,))}")
 
-    class Reading(ScriptedPolicy):
-        def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-            shown_to.append((list(messages), list(tools)))
-            return super().complete(messages, tools)
-
-    shown_to: list[tuple[list[Message], list[ToolSchema]]] = []
     script = [wants("view", {"path": "shop.py"}), Completion(text="hm"), wants("rewrite", FIX), wants("submit", {})]
-    found = play(tmp_path, policy=Reading(script), agent="react")
+    policy = Watched(*script)
+    found = play(tmp_path, policy=policy, agent=AgentConfig(kind="react"))
     assert (found.stop, found.resolved, found.policy.agent) == (StopReason.SUBMITTED, True, "react")
-    assert all(tools == [] for _, tools in shown_to)
-    last, _ = shown_to[-1]
+    assert policy.tools == [[]] * 4
+    last = policy.messages[-1]
     assert [message.role for message in last] == ["system", "user"] + ["assistant", "user"] * 3
     assert "<tools>" in last[0].content
     assert '"name": "rewrite"' in last[0].content
@@ -285,37 +240,22 @@ def test_react_describes_calls_and_answers_tools_in_plain_text(tmp_path: Path) -
     assert (found.steps[0].confidence, found.steps[0].rationale) == (0.5, "why")
 
 
-class Remembering(ScriptedPolicy):
-    """Keeps what it was shown."""
-
-    def __init__(self, script: Sequence[Completion]) -> None:
-        super().__init__(script)
-        self.saw: list[list[Message]] = []
-
-    def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        self.saw.append(list(messages))
-        return super().complete(messages, tools)
-
-
 def test_what_does_not_fit_is_left_out_by_a_rule_that_the_trace_records(tmp_path: Path) -> None:
-    task, oracle = make_task(tmp_path / "repo", 3)
-    looks = [say(("view", {"path": "shop.py"})) for _ in range(12)]
-    policy = Remembering([*looks, say(("submit", {}))])
-    agent = make_agent(AgentConfig(context_tokens=1400))
-    found = play_one(EpisodeSpec(task, oracle, 0, 1), agent, policy, sandbox=LOCAL)
+    policy = Watched(*[say(("view", {"path": "shop.py"}))] * 12, say(("submit", {})))
+    found = play(tmp_path, policy=policy, agent=AgentConfig(context_tokens=1400))
     assert len(found.steps) == 13
     positions = [step.elided for step in found.steps]
     assert positions == sorted(positions)
     assert positions[0] == 0
     assert 1 < len(set(positions)) < 8
-    for step, saw in zip(found.steps, policy.saw, strict=True):
+    for step, saw in zip(found.steps, policy.messages, strict=True):
         again = elide(found.messages[: step.message_index], step.elided)
         assert [message.model_dump() for message in again] == [message.model_dump() for message in saw]
     assert all("[left out" not in message.content for message in found.messages)
-    last = policy.saw[-1]
+    last = policy.messages[-1]
     assert last[3].content.startswith("[step 0] [left out: ")
     assert "def discount" in last[-1].content
     assert len(last[-1].content) == len(found.messages[-3].content)
     rows = list(agent_decision_rows(found))
-    assert [len(row["prompt"]) for row in rows] == [len(saw) for saw in policy.saw]
+    assert [len(row["prompt"]) for row in rows] == [len(saw) for saw in policy.messages]
     assert [message["content"] for message in rows[-1]["prompt"]] == [message.content for message in last]
