@@ -15,12 +15,6 @@ from support.shop_tasks import make_taskset
 
 
 @pytest.fixture
-def taskset(tmp_path: Path) -> Callable[[int], Path]:
-    """Makes a task set of so many tasks."""
-    return lambda count: make_taskset(tmp_path / "tasks", count)
-
-
-@pytest.fixture
 def config(tmp_path: Path) -> Callable[..., CollectConfig]:
     """Makes a config of a teacher's run in the local sandbox; dotted names override."""
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from gumshoe.cli import main
 from gumshoe.collect.commands.collect import collect
 from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
@@ -24,7 +16,6 @@ from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.collect.run.branching import missing_branches
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
-from support.provider_server import Handler, chat, provider
 from support.sandboxes.sandbox_backends import LOCAL
 from support.shop_tasks import make_task
 
@@ -47,17 +38,6 @@ def played(made: CollectConfig) -> dict[str, Trajectory]:
 def amount(trajectory: Trajectory) -> int:
     (added,) = [line for line in trajectory.patch.splitlines() if line.startswith("+ ")]
     return int(added.split()[-1])
-
-
-def stories(trajectories: dict[str, Trajectory]) -> dict[str, Any]:
-    return {
-        name: (
-            one.branch,
-            one.patch,
-            [(step.tool_calls, [seen.text for seen in step.observations]) for step in one.steps],
-        )
-        for name, one in trajectories.items()
-    }
 
 
 def test_alternatives_are_tried_at_a_decision_and_played_to_their_end(config: Make) -> None:
@@ -155,66 +135,6 @@ def test_a_branch_that_fails_too_often_is_given_up_and_the_others_go_on(config: 
     assert amounts == {10, 20}
     assert {entry["kind"] for entry in read_failures(Path(made.out))} == {"ZeroDivisionError"}
     assert collect(made) == result
-
-
-AMOUNTS = (10, 20, 30)
-
-
-class Stopping:
-    """A model that decides by the seed of the request, and stays silent at one request until it is released."""
-
-    def __init__(self) -> None:
-        self.reached, self.released = threading.Event(), threading.Event()
-        self.at = 0
-        self.requests = 0
-
-    def __call__(self, handler: Handler, body: dict[str, Any]) -> None:
-        self.requests += 1
-        if self.requests == self.at:
-            self.reached.set()
-            self.released.wait(100)
-            return
-        turn = sum(message["role"] == "assistant" for message in body["messages"])
-        code = f"        total = total - {AMOUNTS[body['seed'] % 3]}"
-        calls = [
-            ("view", {"path": "shop.py"}),
-            ("rewrite", {"path": "shop.py", "code": code, "start": 7}),
-            ("submit", {}),
-        ]
-        chat(f"turn {turn}", [calls[turn]])(handler, body)
-
-
-def test_killed_in_a_branch_and_run_again_the_tree_is_whole(
-    config_file: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = Stopping()
-    with provider(model) as server:
-        policy = {"kind": "openai", "model": "m", "base_url": server.url, "send_seed": True}
-        branch = {"at": "edit", "width": 3}
-        file = config_file(1, policy=policy, branch=branch, eval_on_submit=False)
-        model.at = 3 + 1 + 2  # the first branch's edit is on disk, its submit is asked for; then the second's
-        argv = [sys.executable, "-m", "gumshoe", "collect", str(file)]
-        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ))
-        assert model.reached.wait(100), process.communicate()
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        model.released.set()
-        left = summarize(tmp_path / "run")
-        assert (left["branches"], left["trees"], left["whole_trees"], left["in_flight"]) == (1, 1, 0, 1)
-        export = ["export", str(tmp_path / "run"), "--out", str(tmp_path / "data"), "--unresolved"]
-        export += ["--held-out-bugs", "--view", "agent", "--view", "steps_scored"]
-        assert main(export) == 0
-        assert f"note: 1 tree in {tmp_path / 'run'} without all branches" in capsys.readouterr().err
-        before, model.at = model.requests, 0
-        assert main(["collect", str(file)]) == 0
-        assert model.requests - before == 7 - 5, "no turn is asked for twice, but that without an answer"
-        assert main(["collect", str(file), "-p", f"out={tmp_path / 'smooth'}"]) == 0
-    assert main(export) == 0
-    assert "note" not in capsys.readouterr().err
-    runs = [{one.id: one for one in read_trajectories(tmp_path / name)} for name in ("run", "smooth")]
-    assert stories(runs[0]) == stories(runs[1])
-    assert len(runs[0]) == 3
-    assert list((tmp_path / "run" / "journal").iterdir()) == []
 
 
 def node(id: str, outcome: float | None, *kinds: Decision) -> Node:

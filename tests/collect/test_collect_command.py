@@ -12,16 +12,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.commands.runs import summarize
+from gumshoe.collect.data.journal import comparable
 from gumshoe.collect.data.store import read_failures, read_trajectories
-from gumshoe.records import Score, Trajectory
+from gumshoe.collect.run.cluster import Host
+from gumshoe.errors import SandboxError
+from gumshoe.records import Score, StopReason, ToolCall, Trajectory
 from gumshoe.storage import read_records, write_jsonl
 from support.provider_server import Handler, chat, provider
+from support.sandboxes.sandbox_backends import LOCAL
+from support.shop_tasks import make_task
 
 Make = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -63,10 +70,12 @@ TURNS = [
 class Gate:
     """A model that plays `TURNS` in every episode, and stays silent from a chosen request on until it is opened.
 
-    So a process can be stopped in the middle of its run however fast it is.
+    So a process can be stopped in the middle of its run however fast it is. With `varies`, it looks only once, and the
+    seed of the request decides what it changes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, varies: bool = False) -> None:
+        self._varies = varies
         self.closed = threading.Event()
         self._opened = threading.Event()
         self._guard = threading.Lock()
@@ -93,7 +102,9 @@ class Gate:
                 self.closed.set()
         if self.closed.is_set():
             opened.wait(200)
-        text, name, arguments = TURNS[turn]
+        text, name, arguments = TURNS[turn + self._varies]
+        if self._varies and name == "rewrite":
+            arguments = {**FIX, "code": f"        total = total - {body['seed'] % 3}"}
         with contextlib.suppress(OSError):  # who asked may have been killed
             chat(text, [(name, arguments)])(handler, body)
 
@@ -138,6 +149,50 @@ def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(
     assert list(read_failures(run)) == []
     assert main(["collect", str(config)]) == 0
     assert lines(run / "trajectories.jsonl") == 4
+
+
+def stories(run: Path) -> dict[str, Any]:
+    """What was done in each episode, by its id."""
+    return {
+        one.id: (
+            one.branch,
+            one.patch,
+            [
+                (step.completion.text, step.tool_calls, [comparable(seen.text) for seen in step.observations])
+                for step in one.steps
+            ],
+        )
+        for one in read_trajectories(run)
+    }
+
+
+def test_killed_in_a_branch_and_run_again_the_tree_is_whole(
+    config_file: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate, run = Gate(varies=True), tmp_path / "run"
+    with provider(gate) as server:
+        policy = {"kind": "openai", "model": "m", "base_url": server.url, "send_seed": True}
+        file = config_file(1, policy=policy, branch={"at": "edit", "width": 3}, eval_on_submit=False)
+        gate.close_at(3 + 2 + 1)  # The first branch has ended, the edit of the second is asked for.
+        process = start(file)
+        wait_for(gate.closed.is_set, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        gate.open()
+        left = summarize(run)
+        assert (left["branches"], left["trees"], left["whole_trees"], left["in_flight"]) == (1, 1, 0, 1)
+        export = ["export", str(run), "--out", str(tmp_path / "data"), "--unresolved", "--held-out-bugs"]
+        export += ["--view", "agent", "--view", "steps_scored"]
+        assert main(export) == 0
+        assert f"note: 1 tree in {run} without all branches" in capsys.readouterr().err
+        before = len(server.requests)
+        assert main(["collect", str(file)]) == 0
+        assert len(server.requests) - before == 7 - 5, "no turn is asked for twice, but that without an answer"
+        assert main(["collect", str(file), "-p", f"out={tmp_path / 'smooth'}"]) == 0
+    assert main(export) == 0
+    assert "note" not in capsys.readouterr().err
+    assert stories(run) == stories(tmp_path / "smooth")
+    assert (len(stories(run)), list((run / "journal").iterdir())) == (3, [])
 
 
 def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path) -> None:
@@ -259,3 +314,100 @@ def test_what_was_given_up_is_tried_again_on_request(tmp_path: Path, config_file
     assert main(["collect", str(config)]) == 1
     assert main(["collect", str(config), "--force-failed"]) == 0
     assert lines(tmp_path / "run" / "trajectories.jsonl") == 1
+
+
+@contextmanager
+def two_nodes() -> Generator[tuple[str, Callable[[], None]]]:
+    """The address of a cluster of two nodes, and what kills every process of the second one."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    options: dict[str, Any] = {"num_cpus": 2, "object_store_memory": 80 << 20}
+    cluster = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
+    try:
+        second = cluster.add_node(**options)
+        yield cluster.address, lambda: cluster.remove_node(second, allow_graceful=False)
+    finally:
+        cluster.shutdown()
+
+
+def in_flight(run: Path) -> int:
+    """Episodes whose first completion is on disk."""
+    return sum(b'"completion"' in path.read_bytes() for path in (run / "journal").glob("*.jsonl"))
+
+
+def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Make, tmp_path: Path) -> None:
+    config = config_file(4, workers=4, limits={"command_timeout_s": 250})
+    check, gate = tmp_path / "tasks" / "repo" / "check.py", tmp_path / "gate"
+    # No episode goes on before all four workers have one and a node has died.
+    wait = f"import os, time\n\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.05)\n"
+    check.write_text(wait + check.read_text(), encoding="utf-8")
+    run, smooth = tmp_path / "run", tmp_path / "smooth"
+    with two_nodes() as (address, kill_second):
+        process = start(config, "-p", "runner=ray", "-p", f"ray.address={address}")
+        wait_for(lambda: in_flight(run) == 4, process)
+        kill_second()
+        gate.touch()
+        out, err = process.communicate(timeout=240)
+        assert process.returncode == 0, err
+        assert "4 of 4 episodes" in out
+    assert main(["collect", str(config), "-p", f"out={smooth}"]) == 0
+    found = list(read_trajectories(run))
+    assert Counter(one.task.id for one in found) == {f"shop/{number}": 1 for number in range(4)}
+    assert all(one.resolved for one in found)
+    assert stories(run) == stories(smooth)
+    failures = list(read_failures(run))
+    assert {entry["kind"] for entry in failures} == {"SandboxError"}
+    assert all("node of this episode is lost" in entry["message"] for entry in failures)
+    assert "replays" in (run / "run.log").read_text()
+    assert list((run / "journal").iterdir()) == []
+
+
+def test_without_a_cluster_at_the_address_it_says_so(config_file: Make) -> None:
+    process = start(config_file(1), "-p", "runner=ray", "-p", "ray.address=127.0.0.1:9")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2, err
+    assert err.startswith("gumshoe collect: no Ray cluster responds at ray.address 127.0.0.1:9")
+    assert err.count("\n") == 1
+
+
+def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
+    task, oracle = make_task(tmp_path / "repo", 3)
+    host = Host()
+    with pytest.raises(SandboxError, match="no episode in progress"):
+        host.call("patch")
+    options = {"tools": ("view", "rewrite", "submit"), "trusted": True, "oracle": oracle}
+    for _ in range(2):
+        host.reset(task, {**options, "sandbox": LOCAL}, 1)
+        info = host.call("describe")
+        assert set(info.decisions) == {"view", "rewrite", "submit"}
+        assert info.sandbox == "local"
+        assert host.call("patch") == ""
+    fix: dict[str, Any] = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
+    *_, info = host.call("step", ToolCall(id="1", name="rewrite", arguments=fix))
+    assert info["stop"] is None
+    assert host.call("verify").resolved
+    assert "total - 10" in host.call("patch")
+    _, reward, _, _, info = host.call("step", ToolCall(id="2", name="submit"))
+    assert (info["stop"], reward, info["verdict"].resolved) == (StopReason.SUBMITTED, 1.0, True)
+    host.shutdown()
+    with pytest.raises(SandboxError, match="no episode in progress"):
+        host.call("verify")
+
+
+def test_collecting_imports_no_ray() -> None:
+    code = "import sys, gumshoe.collect, gumshoe.collect.commands.collect; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.needs("bubblewrap")
+def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
+    sizes = ["--episodes", "4", "--workers", "2", "--kills", "1", "--hostile", "0.5"]
+    argv = [sys.executable, "-m", "benchmarks.soak.soak", "--folder", str(tmp_path / "soak"), *sizes]
+    argv += ["--sandbox", "bubblewrap"]
+    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    facts = json.loads((tmp_path / "soak" / "result.json").read_text(encoding="utf-8"))
+    assert (facts["trajectories"], facts["kills"], facts["lost"], facts["twice"]) == (4, 1, 0, 0)
+    assert facts["hostile"] == 2
+    assert facts["processes left"] == facts["temporary files left"] == []
