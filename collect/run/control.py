@@ -34,13 +34,11 @@ class Control:
 
     Args:
         budget: how much the run may use.
-        clock: seconds, monotonic.
     """
 
-    def __init__(self, budget: BudgetConfig | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, budget: BudgetConfig | None = None) -> None:
         self._budget = budget or BudgetConfig()
-        self._clock = clock
-        self._started = clock()
+        self._started = time.monotonic()
         self._guard = threading.Lock()
         self._spent = Usage()
         self._finish = threading.Event()
@@ -61,7 +59,7 @@ class Control:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the run began in this process."""
-        return self._clock() - self._started
+        return time.monotonic() - self._started
 
     @property
     def finishing(self) -> bool:

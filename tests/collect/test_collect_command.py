@@ -54,11 +54,21 @@ def wait_for_line(words: str, process: subprocess.Popen[str]) -> None:
     assert any(words in line for line in process.stderr)
 
 
+def stop(process: subprocess.Popen[str], number: int) -> None:
+    """Stops a run at once."""
+    process.send_signal(number)
+    if number == signal.SIGINT:
+        wait_for_line("Ctrl-C again stops at once", process)
+        process.send_signal(number)
+    process.communicate(timeout=400)
+    assert process.returncode == 130
+
+
 def lines(path: Path) -> int:
     return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
-FIX = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
+FIX: dict[str, Any] = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
 TURNS = [
     ("[verify] what fails?", "eval", {}),
     ("[seek] why?", "view", {"path": "shop.py"}),
@@ -139,11 +149,9 @@ def test_killed_anywhere_and_run_again_every_trajectory_is_there_once(
     assert "4 of 4 episodes" in capsys.readouterr().out
     found = list(read_trajectories(run))
     assert Counter(trajectory.task.id for trajectory in found) == {f"shop/{number}": 1 for number in range(4)}
-    for trajectory in found:
-        played = [
-            (step.completion.text, call.name, call.arguments) for step in trajectory.steps for call in step.tool_calls
-        ]
-        assert played == TURNS
+    for one in found:
+        calls = [(step.completion.text, call.name, call.arguments) for step in one.steps for call in step.tool_calls]
+        assert calls == TURNS
     assert list((run / "journal").iterdir()) == []
     assert (run / "run.log").read_text().count("replays") >= 2
     assert list(read_failures(run)) == []
@@ -195,12 +203,17 @@ def test_killed_in_a_branch_and_run_again_the_tree_is_whole(
     assert (len(stories(run)), list((run / "journal").iterdir())) == (3, [])
 
 
-def test_ctrl_c_finishes_what_is_at_hand(gate: Gate, gated: Make, tmp_path: Path) -> None:
+def test_ctrl_c_finishes_what_is_at_hand_and_a_second_process_is_refused(
+    gate: Gate, gated: Make, tmp_path: Path, run_here: Run
+) -> None:
     config = gated(8)
     run = tmp_path / "run"
     gate.close_at(5)
     process = start(config)
     wait_for(gate.closed.is_set, process)
+    refused = run_here("collect", str(config))
+    assert refused.returncode == 2
+    assert f"process {process.pid} is using the folder" in refused.stderr
     process.send_signal(signal.SIGINT)
     wait_for_line("finishing the episodes at hand", process)
     gate.open()
@@ -219,12 +232,7 @@ def test_ctrl_c_twice_or_sigterm_stops_at_once_though_the_server_is_silent(
     gate.close_at(1)
     process = start(config)
     wait_for(gate.closed.is_set, process)
-    process.send_signal(number)
-    if number == signal.SIGINT:
-        wait_for_line("Ctrl-C again stops at once", process)
-        process.send_signal(number)
-    process.communicate(timeout=400)
-    assert process.returncode == 130
+    stop(process, number)
     assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
     gate.open()
     assert main(["collect", str(config)]) == 0
@@ -239,35 +247,19 @@ def test_ctrl_c_twice_stops_at_once_though_a_program_runs(config_file: Make, tmp
     process = start(config, TMPDIR=str(temporary))
     wait_for(begun.exists, process)
     assert list(temporary.iterdir())
-    process.send_signal(signal.SIGINT)
-    wait_for_line("Ctrl-C again stops at once", process)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=400)
-    assert process.returncode == 130
+    stop(process, signal.SIGINT)
     assert list((tmp_path / "run" / "journal").glob("*.jsonl"))
     assert list(temporary.iterdir()) == []
 
 
-def test_a_second_process_is_refused(gate: Gate, gated: Make, run_here: Run) -> None:
-    config = gated(2)
-    gate.close_at(1)
-    process = start(config)
-    wait_for(gate.closed.is_set, process)
-    refused = run_here("collect", str(config))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert refused.returncode == 2
-    assert f"process {process.pid} is using the folder" in refused.stderr
-
-
 def test_status_counts_what_is_there(config_file: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["collect", str(config_file(3)), "-p", "tasks.limit=2", "-v"]) == 0
-    run = str(tmp_path / "run")
     capsys.readouterr()
-    assert main(["status", run]) == 0
-    assert "2 of 2 finished" in capsys.readouterr().out
-    assert main(["status", run, "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    for more in ((), ("--json",)):
+        assert main(["status", str(tmp_path / "run"), *more]) == 0
+    *text, last = capsys.readouterr().out.splitlines()
+    assert "2 of 2 finished" in "\n".join(text)
+    data = json.loads(last)
     assert (data["finished"], data["resolved"], data["running"], data["stops"]) == (2, 2, False, {"submitted": 2})
     assert main(["status", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -283,7 +275,6 @@ def scripted(tmp_path: Path, *turns: tuple[str, str, dict[str, Any]]) -> dict[st
 
 
 def test_what_failed_is_played_again_on_request_and_what_it_was_is_kept(tmp_path: Path, config_file: Make) -> None:
-    scripted(tmp_path, ("", "submit", {}))
     config = config_file(2, policy=scripted(tmp_path, ("", "submit", {})))
     run = tmp_path / "run"
     assert main(["collect", str(config)]) == 0
@@ -326,7 +317,7 @@ def two_nodes() -> Generator[tuple[str, Callable[[], None]]]:
     cluster = Cluster(initialize_head=True, head_node_args={**options, "include_dashboard": False})
     try:
         second = cluster.add_node(**options)
-        yield cluster.address, lambda: cluster.remove_node(second, allow_graceful=False)
+        yield str(cluster.address), lambda: cluster.remove_node(second, allow_graceful=False)
     finally:
         cluster.shutdown()
 
@@ -363,12 +354,10 @@ def test_a_node_that_dies_loses_nothing_but_the_steps_in_flight(config_file: Mak
     assert list((run / "journal").iterdir()) == []
 
 
-def test_without_a_cluster_at_the_address_it_says_so(config_file: Make) -> None:
-    process = start(config_file(1), "-p", "runner=ray", "-p", "ray.address=127.0.0.1:9")
-    _, err = process.communicate(timeout=120)
-    assert process.returncode == 2, err
-    assert err.startswith("gumshoe collect: no Ray cluster responds at ray.address 127.0.0.1:9")
-    assert err.count("\n") == 1
+def test_without_a_cluster_at_the_address_it_says_so(config_file: Make, run_here: Run) -> None:
+    done = run_here("collect", str(config_file(1)), "-p", "runner=ray", "-p", "ray.address=127.0.0.1:9")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("gumshoe collect: no Ray cluster responds at ray.address 127.0.0.1:9")
 
 
 def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
@@ -379,12 +368,9 @@ def test_a_host_plays_one_episode_after_the_other(tmp_path: Path) -> None:
     options = {"tools": ("view", "rewrite", "submit"), "trusted": True, "oracle": oracle}
     for _ in range(2):
         host.reset(task, {**options, "sandbox": LOCAL}, 1)
-        info = host.call("describe")
-        assert set(info.decisions) == {"view", "rewrite", "submit"}
-        assert info.sandbox == "local"
+        assert host.call("describe").sandbox == "local"
         assert host.call("patch") == ""
-    fix: dict[str, Any] = {"path": "shop.py", "code": "        total = total - 10", "start": 7}
-    *_, info = host.call("step", ToolCall(id="1", name="rewrite", arguments=fix))
+    *_, info = host.call("step", ToolCall(id="1", name="rewrite", arguments=FIX))
     assert info["stop"] is None
     assert host.call("verify").resolved
     assert "total - 10" in host.call("patch")
@@ -404,8 +390,9 @@ def test_collecting_imports_no_ray() -> None:
 def test_a_small_soak_holds(root: Path, tmp_path: Path) -> None:
     sizes = ["--episodes", "4", "--workers", "2", "--kills", "1", "--hostile", "0.5"]
     argv = [sys.executable, "-m", "benchmarks.soak.soak", "--folder", str(tmp_path / "soak"), *sizes]
-    argv += ["--sandbox", "bubblewrap"]
-    done = subprocess.run(argv, cwd=root, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(
+        [*argv, "--sandbox", "bubblewrap"], cwd=root, capture_output=True, text=True, timeout=280, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     facts = json.loads((tmp_path / "soak" / "result.json").read_text(encoding="utf-8"))
     assert (facts["trajectories"], facts["kills"], facts["lost"], facts["twice"]) == (4, 1, 0, 0)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gumshoe.collect.config import AgentConfig, BudgetConfig, LimitsConfig
+from gumshoe.collect.config import AgentConfig, LimitsConfig
 from gumshoe.collect.data.export.rows import agent_decision_rows
 from gumshoe.collect.data.journal import Diverged, Journal
 from gumshoe.collect.episode.conversation import as_text_messages, elide
-from gumshoe.collect.episode.episode import NOT_RUN, Episode
+from gumshoe.collect.episode.episode import NOT_RUN
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import AGAIN
 from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.collect.policies.strategy import Situation, StrategyPolicy, Turn
-from gumshoe.collect.policies.teacher import Teacher
-from gumshoe.collect.run.control import Control, Interrupted
 from gumshoe.collect.run.play import play_one
-from gumshoe.env import DebugEnv
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Decision, Limits, Message, StopReason, ToolCall, ToolSchema, Trajectory, Usage
-from gumshoe.tools import tool
 from gumshoe.tools.calls.parsing import render_text_calls
 from gumshoe.tools.toolbox import DEBUG_TOOLS
 from support.sandboxes.sandbox_backends import LOCAL
@@ -91,27 +84,6 @@ def test_messages_and_steps_tell_the_same_story(tmp_path: Path) -> None:
     assert Trajectory.model_validate_json(found.model_dump_json()) == found
 
 
-def test_a_call_has_three_owners_between_the_policy_and_the_tool(tmp_path: Path) -> None:
-    """They are those of the picture in docs/architecture.md."""
-    owners: list[str] = []
-
-    @tool
-    def look() -> str:
-        """Look around."""
-        for entry in inspect.stack():
-            owner = type(entry.frame.f_locals.get("self"))
-            if owner.__module__.startswith("gumshoe.") and owner.__name__ not in owners:
-                owners.append(owner.__name__)
-        return "seen"
-
-    task, _ = make_task(tmp_path / "repo", 3)
-    env = DebugEnv(task, tools=[look, "submit"], sandbox=LOCAL, trusted=True)
-    with closing(Episode(EpisodeSpec(task), make_agent(AgentConfig()), environment=env)) as episode:
-        episode.next_request()
-        episode.accept(say(("look", {})))
-    assert owners == ["FunctionTool", "Toolbox", "DebugEnv", "Episode"], "the tool itself, and its owners"
-
-
 def test_an_episode_without_submit_is_still_measured(tmp_path: Path) -> None:
     assert play(tmp_path, say(("rewrite", FIX)), steps=1).resolved is True
     untouched = play(tmp_path, say(("eval", {})), steps=1)
@@ -144,24 +116,6 @@ def test_a_call_that_is_repeated_with_the_same_answer_is_told_so(tmp_path: Path)
     assert told[1] == f"[step 1] {found.steps[1].observations[0].text}{AGAIN}"
 
 
-def test_what_a_model_got_wrong_is_told_to_it(tmp_path: Path) -> None:
-    unreadable = ToolCall(id="c", name="view", parse_error="the arguments are not valid JSON: x", raw="{")
-    found = play(
-        tmp_path,
-        Completion(text="", tool_calls=(unreadable,)),
-        say(("veiw", {})),
-        say(("view", {"path": 3, "x": 1})),
-        say(("view", {"path": "shop.py", "start": None, "end": None})),
-        say(("submit", {})),
-    )
-    kinds = [step.observations[0].failure and step.observations[0].failure.kind for step in found.steps]
-    assert all(kinds[:3])
-    assert kinds[3:] == [None, None]
-    assert found.steps[0].decision is Decision.SEEK
-    assert found.steps[1].decision is None
-    assert "'view'" in found.steps[1].observations[0].text
-
-
 def test_the_debugger_of_debug_5_appears_after_five_rewrites(tmp_path: Path) -> None:
     edits = [say(("rewrite", {**FIX, "code": f"        total = total - {n}"})) for n in range(20, 25)]
     stack = say(("pdb", {"command": "w"}))
@@ -183,28 +137,6 @@ def test_limits_end_an_episode_as_truncated(tmp_path: Path) -> None:
         found = play(tmp_path, *[costly] * 5, limits=limits)
         assert (found.stop, len(found.steps)) == (stop, steps)
     assert found.usage.prompt_tokens == 90
-
-
-def test_an_interrupted_episode_is_taken_up_where_it_was(tmp_path: Path) -> None:
-    """The teacher's own state is rebuilt from the conversation, and nothing that was decided is decided again."""
-    task, oracle = make_task(tmp_path / "repo", 3)
-    whole = play(tmp_path, policy=StrategyPolicy(Teacher(task, oracle), seed=5))
-    control = Control(BudgetConfig())
-
-    class Stopping(Teacher):
-        def choose(self, situation: Situation) -> Turn:
-            if situation.turn == 3:
-                control.abort()
-            return super().choose(situation)
-
-    file = tmp_path / "journal.jsonl"
-    with Journal(file, {}) as journal, pytest.raises(Interrupted):
-        play(tmp_path, policy=StrategyPolicy(Stopping(task, oracle), seed=5), journal=journal, control=control)
-    with Journal(file, {}) as journal:
-        assert journal.replayable == 4
-        resumed = play(tmp_path, policy=StrategyPolicy(Teacher(task, oracle), seed=5), journal=journal)
-    assert [step.completion for step in resumed.steps] == [step.completion for step in whole.steps]
-    assert resumed.id == whole.id
 
 
 def test_a_replay_that_comes_out_differently_is_noticed(tmp_path: Path) -> None:

@@ -7,27 +7,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pexpect
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gumshoe.collect.data.store import read_trajectories
-from gumshoe.collect.policies.human import HumanPolicy
+from gumshoe.collect.policies.human import HumanPolicy, line_parameter, parse_command
 from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.records import Completion, ToolCall
-from support.collect.conversations import OPENING, converse, schemas
+from gumshoe.records import Completion, ToolCall, ToolSchema
+from gumshoe.tools import make_tools
+from gumshoe.tools.toolbox import Toolbox
+from support.collect.small_trajectories import OPENING, converse, schemas
 
 Make = Callable[..., Path]
-
-
-def test_a_person_steps_through_an_episode_and_leaves_it_open(config_file: Make, tmp_path: Path) -> None:
-    argv = [sys.executable, "-m", "gumshoe", "collect", str(config_file(2)), "--step"]
-    done = subprocess.run(argv, input="\n\nq\n", capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 130, done.stderr
-    assert done.stdout.count("teacher wants") == 3
-    assert "[step 1] " in done.stdout
-    (journal,) = (tmp_path / "run" / "journal").glob("*.jsonl")
-    assert journal.read_text().count('"completion"') == 2
 
 
 def test_a_person_may_take_the_models_place(config_file: Make, tmp_path: Path) -> None:
@@ -97,3 +92,67 @@ def test_a_person_may_stop() -> None:
     for inner, typed in ((script, "q\n"), (script, ""), (None, "quit\n"), (None, "")):
         with pytest.raises(KeyboardInterrupt):
             HumanPolicy(inner, io.StringIO(typed), io.StringIO()).complete(OPENING, [])
+
+
+NAMES = ["listdir", "view", "grep", "eval", "pdb", "rewrite", "bash", "whatif", "suspects"]
+SCHEMAS = Toolbox(make_tools(NAMES)).schemas
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("x a=[1,2] b=null c=true d=1.5 e={f:1}", {"a": [1, 2], "b": None, "c": True, "d": 1.5, "e": {"f:1": None}}),
+        ("x 'a=[1, 2]' 'e={f: g}'", {"a": [1, 2], "e": {"f": "g"}}),
+        ("x a=2024-01-05 b=p==q", {"a": "2024-01-05", "b": "p==q"}),
+        ("x a='it", {"a": "'it"}),
+    ],
+)
+def test_typed_values(line: str, arguments: dict[str, Any]) -> None:
+    assert parse_command(line, "c").arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("line", "arguments"),
+    [
+        ("view cart.py 3 9", {"path": "cart.py", "start": 3, "end": 9}),
+        ("view end=9 cart.py", {"path": "cart.py", "end": 9}),
+        ("  eval ", {}),
+        ("listdir", {}),
+        (r'grep "def \w+\b" src', {"pattern": r"def \w+\b", "path": "src"}),
+        ("grep 7", {"pattern": "7"}),
+        ("grep pattern=7 literal=true", {"pattern": "7", "literal": True}),
+        ("grep a=b", {"pattern": "a=b"}),
+        ("pdb b cart.py:3, x == 'a'", {"command": "b cart.py:3, x == 'a'"}),
+        ("pdb command='b cart.py:3'", {"command": "b cart.py:3"}),
+        ("pdb", {}),
+        ("bash echo $HOME | sort # now", {"command": "echo $HOME | sort # now"}),
+        ("rewrite a.py 'x = 1'", {"path": "a.py", "code": "x = 1"}),
+        ("whatif [{path: a.py, line: 3, do: skip}]", {"variants": [{"path": "a.py", "line": 3, "do": "skip"}]}),
+        ("suspects", {}),
+        ("suspects dstar", {"formula": "dstar"}),
+    ],
+)
+def test_arguments_without_names(line: str, arguments: dict[str, Any]) -> None:
+    call = parse_command(line, "c", SCHEMAS)
+    assert (call.name, call.arguments, call.parse_error) == (line.split()[0], arguments, None)
+
+
+def test_what_is_no_argument_is_told() -> None:
+    for line, tools, said in (
+        ("view cart.py 3 9 12", SCHEMAS, "'12' is one argument too many: view takes path, start, end"),
+        ("eval now", SCHEMAS, "'now' is one argument too many: eval takes no arguments"),
+        ("x a=[1, 2]", (), "'2]' is not of the form argument=value"),
+    ):
+        assert parse_command(line, "c", tools).parse_error == said
+
+
+@given(st.text())
+def test_any_line_is_read_without_an_error(line: str) -> None:
+    for text in (line, f"view {line}", f"pdb {line}", f"grep {line}"):
+        parse_command(text, "c", SCHEMAS)
+        parse_command(text, "c")
+
+
+def test_tools_that_take_the_rest_of_the_line() -> None:
+    assert [schema.name for schema in SCHEMAS if line_parameter(schema)] == ["pdb", "bash"]
+    assert line_parameter(ToolSchema(name="x", description="", parameters={})) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -11,8 +12,18 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gumshoe.tools.toolbox import tool_names
+from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
+from gumshoe.collect.commands.play import WORDS, choose_task, render_observation
+from gumshoe.env.inside.debugger.language import HELP, split_command
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.errors import TaskError
+from gumshoe.records import Failure, Observation
+from gumshoe.text import visible
+from gumshoe.tools import make_tools
+from gumshoe.tools.toolbox import Toolbox, tool_names
 from support.folder_tasks import write_files
 from support.small_projects import ADDING
 
@@ -48,6 +59,12 @@ def complete(terminal: pexpect.spawn[str], typed: str, rest: str) -> None:
     terminal.expect_exact(rest)
 
 
+def ended(terminal: pexpect.spawn[str]) -> int | None:
+    terminal.expect(pexpect.EOF)
+    terminal.wait()
+    return terminal.exitstatus
+
+
 def test_a_person_repairs_a_bug_at_a_terminal(terminal: pexpect.spawn[str]) -> None:
     terminal.expect_exact("[0] >")
     complete(terminal, "vi", "ew")
@@ -58,31 +75,24 @@ def test_a_person_repairs_a_bug_at_a_terminal(terminal: pexpect.spawn[str]) -> N
     terminal.send("pdb\r")
     terminal.expect_exact("(pdb)")
     complete(terminal, "b cal", "c.py:")
-    terminal.send("2\r")
-    terminal.expect_exact("breakpoint 1 at calc.py:2")
-    terminal.send("c\r")
-    terminal.expect_exact("(pdb)")
-    terminal.send("p a, b\r")
-    terminal.expect_exact("(2, 3)")
-    terminal.send(CONTROL_D)
-    terminal.expect_exact("[4] >")
-    terminal.send("rewrite calc.py 2\r")
-    terminal.expect_exact("return a - b")
-    terminal.send(f"{CONTROL_U}    return a + b{CONTROL_D}")
-    terminal.expect_exact("rewrote calc.py")
-    terminal.expect_exact("[5] >")
-    terminal.send("eval\r")
-    terminal.expect_exact("1 passed")
-    terminal.expect_exact("[6] >")
-    terminal.send(f"{ARROW_UP}\r")
-    terminal.expect_exact("1 passed")
-    terminal.expect_exact("[7] >")
-    terminal.send("submit\r")
-    terminal.expect_exact("solved: the tests pass")
-    terminal.expect_exact("+    return a + b")
-    terminal.expect(pexpect.EOF)
-    terminal.wait()
-    assert terminal.exitstatus == 0
+    for typed, shown in (
+        ("2\r", "breakpoint 1 at calc.py:2"),
+        ("c\r", "(pdb)"),
+        ("p a, b\r", "(2, 3)"),
+        (CONTROL_D, "[4] >"),
+        ("rewrite calc.py 2\r", "return a - b"),
+        (f"{CONTROL_U}    return a + b{CONTROL_D}", "rewrote calc.py"),
+        ("", "[5] >"),
+        ("eval\r", "1 passed"),
+        ("", "[6] >"),
+        (f"{ARROW_UP}\r", "1 passed"),
+        ("", "[7] >"),
+        ("submit\r", "solved: the tests pass"),
+        ("", "+    return a + b"),
+    ):
+        terminal.send(typed)
+        terminal.expect_exact(shown)
+    assert ended(terminal) == 0
 
 
 def test_a_call_is_stopped_and_the_game_goes_on(terminal: pexpect.spawn[str], tmp_path: Path) -> None:
@@ -100,9 +110,7 @@ def test_a_call_is_stopped_and_the_game_goes_on(terminal: pexpect.spawn[str], tm
     terminal.expect_exact("[2] >")
     terminal.send("quit\r")
     terminal.expect_exact("not submitted")
-    terminal.expect(pexpect.EOF)
-    terminal.wait()
-    assert terminal.exitstatus == 0
+    assert ended(terminal) == 0
 
 
 def play(argv: list[str], typed: str) -> subprocess.CompletedProcess[str]:
@@ -129,3 +137,85 @@ def test_every_tool_is_there_unless_some_are_named(argv: list[str]) -> None:
     assert "likeliest first" in done.stdout
     assert "unchanged: " in done.stdout
     assert done.stdout.endswith("reported (3 calls)\nnothing was changed\n")
+
+
+SCHEMAS = Toolbox(make_tools(["listdir", "view", "grep", "eval", "pdb", "bash"])).schemas
+PATHS = ["a/", "a/b.py", "a/c/", "a/c/d.py", "main.py", "notes.txt"]
+
+
+@pytest.mark.parametrize("text", ["ledger", "casebook/ledger", "casebook:ledger", "casebook:casebook/ledger"])
+def test_a_task_of_the_casebook(text: str) -> None:
+    assert choose_task(text).id == "casebook/ledger"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("casebook", "casebook has 16 tasks: name one, such as casebook:casebook/build_plan"),
+        ("ledgr", "casebook has no task 'ledgr'; did you mean 'ledger'?"),
+        ("casebook:", "casebook has no task ''"),
+        ("local:/does/not/exist", "/does/not/exist"),
+        ("{here}/set/t/1", "for the task t/1 of the set {here}/set, write {here}/set:t/1"),
+        ("{here}", "it has no tasks.jsonl; for a repository of your own, write local:{here}"),
+        ("{here}/nowhere:t/1", "no task source '{here}/nowhere': give aider, "),
+    ],
+)
+def test_what_is_no_task_is_told(text: str, said: str, tmp_path: Path) -> None:
+    write_taskset(tmp_path / "set", [])
+    with pytest.raises(TaskError) as caught:
+        choose_task(text.format(here=tmp_path))
+    assert said.format(here=tmp_path) in str(caught.value)
+
+
+def completed_lines(line: str) -> list[str]:
+    """The whole lines that the suggestions make of `line`."""
+    found = suggestions(line, SCHEMAS, WORDS, lambda: PATHS)
+    return [line[: len(line) - each.replaces] + each.word for each in found]
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("", ["listdir", "view", "grep", "eval", "pdb", "bash", *WORDS]),
+        ("p", ["pdb", "problem", "patch"]),
+        ("help v", ["help view"]),
+        ("nothing x", []),
+        ("view ", ["view a/", "view main.py", "view notes.txt", "view path=", "view start=", "view end="]),
+        ("view a/", ["view a/", "view a/b.py", "view a/c/"]),
+        ("view path=m", ["view path=main.py"]),
+        ("view main.py ", ["view main.py start=", "view main.py end="]),
+        ("view main.py start=3 ", ["view main.py start=3 end="]),
+        ("view main.py start=", []),
+        ("view path=main.py e", ["view path=main.py end="]),
+        ("grep x m", ["grep x main.py"]),
+        ("eval ", []),
+        ("pdb t", ["pdb tbreak"]),
+        ("pdb ", [f"pdb {command}" for command in DEBUGGER_COMMANDS]),
+        ("pdb b ", ["pdb b a/", "pdb b main.py:"]),
+        ("pdb c;; b a/b", ["pdb c;; b a/b.py:"]),
+        ("pdb p m", []),
+        ("bash cat <ma", ["bash cat <main.py"]),
+        ("bash cat a/c/", ["bash cat a/c/", "bash cat a/c/d.py"]),
+    ],
+)
+def test_lines_are_completed(line: str, completed: list[str]) -> None:
+    assert completed_lines(line) == completed
+
+
+def test_every_command_of_the_debugger_is_offered() -> None:
+    assert set(re.findall(r"(?:: |, )([a-z]+)", HELP)) == set(DEBUGGER_COMMANDS)
+    assert all(split_command(command)[0] not in ("", "unknown") for command in DEBUGGER_COMMANDS)
+
+
+@given(st.text())
+def test_any_line_can_be_completed(line: str) -> None:
+    for text in (line, f"view {line}", f"pdb {line}", f"bash {line}", f"help {line}"):
+        completed_lines(text)
+
+
+@given(st.text())
+def test_nothing_shown_drives_a_terminal(text: str) -> None:
+    clean = visible(text)
+    assert all(character in "\t\n" or character.isprintable() or ord(character) > 0x9F for character in clean)
+    for failure in (None, Failure(kind="x", message="y")):
+        assert render_observation(Observation(tool="eval", text=text, failure=failure)).plain == clean

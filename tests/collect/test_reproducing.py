@@ -10,37 +10,25 @@ import pytest
 from gumshoe.collect.commands.runs import check_pack
 from gumshoe.collect.config import AgentConfig, InvestigatorConfig, SuspectConfig, TracebackConfig, VaryConfig
 from gumshoe.collect.data.export.rows import SeekerView
-from gumshoe.collect.episode.spec import Agent, EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import tool_message
 from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies.registry import ScriptedPolicy, make_policy
 from gumshoe.collect.policies.strategy import NEEDS_A_TEST
 from gumshoe.collect.run.play import play_one
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.env.tasks import load_tasks
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Oracle, Task, ToolCall, Trajectory
 from gumshoe.tools import Toolbox, make_tools
 from gumshoe.tools.toolbox import DEBUG_TOOLS, REWRITE_TOOLS, SEEKER_TOOLS
-from support.collect.conversations import OPENING, answer, schemas
+from support.collect.small_trajectories import OPENING, answer, schemas
 from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import LOCAL
 
-BWRAP = SandboxConfig(kind="bubblewrap")
 VISIBLE = b"from calc import add\n\n\ndef test_nothing():\n    assert add(2, 0) == 2\n"
 HIDDEN = VISIBLE + b"\n\ndef test_add():\n    assert add(2, 2) == 4\n"
 RIGHT = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == 3\n"
 WRONG = "from calc import add\n\n\ndef test_sum():\n    assert add(1, 2) == -1\n"
-TWICE = """\
-from buildplan.graph import Graph, Task
-
-
-def test_the_order_is_the_same_twice():
-    graph = Graph([Task("a"), Task("b", needs=("a",))])
-    graph.order("b").clear()
-    assert graph.order("b") == ["a", "b"]
-"""
 LOOK: tuple[str, dict[str, Any]] = ("pdb", {"command": "b calc.py:2\nc\np (a, b)"})
 FIX: tuple[str, dict[str, Any]] = ("rewrite", {"path": "calc.py", "start": 2, "code": "    return a + b"})
 SUBMIT: tuple[str, dict[str, Any]] = ("submit", {})
@@ -66,17 +54,13 @@ def reproduce(code: str) -> tuple[str, dict[str, Any]]:
 
 
 def script(*calls: tuple[str, dict[str, Any]]) -> ScriptedPolicy:
-    return ScriptedPolicy(
-        [
-            Completion(text="I look.", tool_calls=(ToolCall(id=str(number), name=name, arguments=arguments),))
-            for number, (name, arguments) in enumerate(calls)
-        ]
-    )
+    made = (ToolCall(id=str(number), name=name, arguments=given) for number, (name, given) in enumerate(calls))
+    return ScriptedPolicy([Completion(text="I look.", tool_calls=(call,)) for call in made])
 
 
-def play(pair: tuple[Task, Oracle], policy: Policy, kind: str = "debug", sandbox: SandboxConfig = LOCAL) -> Trajectory:
+def play(pair: tuple[Task, Oracle], policy: Policy, kind: str = "debug") -> Trajectory:
     agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
-    return play_one(EpisodeSpec(*pair), agent, policy, sandbox=sandbox)
+    return play_one(EpisodeSpec(*pair), agent, policy, sandbox=LOCAL)
 
 
 def test_an_agent_reproduces_repairs_and_submits(pair: tuple[Task, Oracle]) -> None:
@@ -117,17 +101,12 @@ def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task
         assert one.check.status == "confirmed"
 
 
-def prompt_of(agent: Agent, task: Task) -> str:
-    toolbox = Toolbox(make_tools(agent.tools_in(task.regime)))
-    return agent.opening(task, toolbox.schemas)[0].content
-
-
 def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) -> None:
     for kind, tools in (("debug", DEBUG_TOOLS), ("rewrite", REWRITE_TOOLS), ("seeker", SEEKER_TOOLS), ("react", None)):
         agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
         assert tools is None or agent.tools_in("debug") == tools
         assert set(agent.tools_in("issue")) - set(agent.tools_in("debug")) == {"reproduce"}
-        prompt = prompt_of(agent, pair[0])
+        prompt = agent.system_prompt(Toolbox(make_tools(agent.tools_in("issue"))).schemas, "issue")
         assert "Reproduce the issue with a small test" in prompt
         assert not any(words in prompt for words in ("whose tests fail", "failing tests"))
         assert len(prompt) < 700
@@ -150,20 +129,3 @@ def test_scripted_policies_look_into_a_reproduced_issue(pair: tuple[Task, Oracle
     policy = make_policy(InvestigatorConfig(), pair[0], None, seed=0)
     (look,) = policy.complete(messages, schemas(*SEEKER_TOOLS)).tool_calls
     assert look.name in ("eval", "suspects")
-
-
-@pytest.mark.needs("bubblewrap")
-def test_a_case_of_the_casebook_is_worked_on_from_its_issue() -> None:
-    """Its tests are there in both regimes; what the agent writes is run instead of them."""
-    task, oracle = next(iter(load_tasks("casebook", ids=["casebook/build_plan"])))
-    task = task.model_copy(update={"regime": "issue"})
-    found = play(
-        (task, oracle), script(reproduce(TWICE), ("suspects", {}), ("eval", {}), SUBMIT, SUBMIT), "debug", BWRAP
-    )
-    reproduced, suspects, tested = (step.observations[0] for step in found.steps[:3])
-    assert reproduced.data["status"] == "reproduced"
-    assert suspects.data["failed"] == 1
-    assert tested.data["counts"] == {"failed": 1}
-    assert found.steps[3].observations[0].failure is not None
-    assert found.patch == ""
-    assert found.resolved is not True

@@ -94,7 +94,8 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
     debug, seeker = config(2), config(2, out=str(tmp_path / "seek"), agent={"kind": "seeker"})
     for run in (debug, seeker):
         assert collect(run).finished == 2
-    assert export_runs([Path(debug.out)], tmp_path / "a").dropped == {"agent": {}, "seeker": {}}
+    views = ["agent", "seeker", "seeker_decisions"]
+    assert export_runs([Path(debug.out)], tmp_path / "a", views=views).dropped == {view: {} for view in views}
     export_runs([Path(seeker.out)], tmp_path / "b")
     derived = {row["task_id"]: row for rows in load(tmp_path / "a", "seeker").values() for row in rows}
     played = {row["task_id"]: row for rows in load(tmp_path / "b", "seeker").values() for row in rows}
@@ -117,6 +118,16 @@ def test_the_seeker_view_of_a_debugging_episode_is_what_a_seeker_would_be_served
         assert row["messages"][-1]["content"].startswith("[report] ")
         assert row["messages"][-1]["tool_calls"][0]["function"]["arguments"]["hypothesis"] == pack.hypothesis
         assert 7 in pack.locations[0].lines
+    decisions = [row for rows in load(tmp_path / "a", "seeker_decisions").values() for row in rows]
+    assert {row["task_id"] for row in decisions} == derived.keys()
+    for row in decisions:
+        whole = derived[row["task_id"]]
+        both = [*row["prompt"], *row["completion"]]
+        assert both == whole["messages"][: len(both)]
+        assert sum(message["role"] == "assistant" for message in both) == row["step"] + 1
+        assert row["decision"] == whole["steps"][row["step"]]["decision"]
+        assert both[-1]["role"] == "assistant"
+        assert (row["tools"], row["episode"]) == (whole["tools"], whole["id"])
 
 
 def _shown(messages: list[dict[str, Any]]) -> dict[int, str]:
@@ -202,15 +213,13 @@ def test_the_card_counts_and_names_its_origin(tmp_path: Path) -> None:
 
 
 def test_the_card_tells_runs_of_one_name_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for arm in "ab":
-        run = write_run(tmp_path / arm / "arms" / "model", episode(arm, "p"))
+    first, second = (write_run(tmp_path / arm / "arms" / "model", episode(arm, "p")) for arm in "ab")
     monkeypatch.chdir(tmp_path / "b")
-    both = [tmp_path / "a" / "arms" / "model", Path("arms/model")]
-    export_runs(both, tmp_path / "out", views=["agent"], test_share=0)
+    export_runs([first, Path("arms/model")], tmp_path / "out", views=["agent"], test_share=0)
     text = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     listed = [line.split("|")[1].strip() for line in text.splitlines() if "arms/model" in line]
     assert listed == ["a/arms/model", "b/arms/model"]
-    export_runs([run], tmp_path / "alone", views=["agent"], test_share=0)
+    export_runs([second], tmp_path / "alone", views=["agent"], test_share=0)
     assert "\n| model | `" in (tmp_path / "alone" / "README.md").read_text(encoding="utf-8")
 
 
@@ -257,24 +266,6 @@ def test_two_exports_of_one_name_are_not_taken_for_one_by_the_cache_of_datasets(
         export_runs([run], tmp_path / name / "dataset", test_share=0.0)
     found = [load(tmp_path / name / "dataset", "agent", tmp_path / "cache") for name in ("first", "second")]
     assert [rows["train"][0]["id"] for rows in found] == ["first", "second"]
-
-
-def test_one_row_a_decision(tmp_path: Path, config: Make) -> None:
-    made = config(1)
-    collect(made)
-    export_runs([Path(made.out)], tmp_path / "out", views=["seeker", "seeker_decisions"])
-    (episode_row,) = load(tmp_path / "out", "seeker")["train"]
-    rows = load(tmp_path / "out", "seeker_decisions")["train"]
-    assert [row["step"] for row in rows] == list(range(len(rows)))
-    looks = ["seek"] * (len(rows) - 2)
-    assert [row["decision"] for row in rows] == ["verify", *looks, "report"]
-    assert len(looks) > 1
-    for row in rows:
-        both = [*row["prompt"], *row["completion"]]
-        assert both == episode_row["messages"][: len(both)]
-        assert row["completion"][0]["role"] == "assistant"
-        assert row["tools"] == episode_row["tools"]
-        assert row["episode"] == episode_row["id"]
 
 
 def test_episodes_with_something_left_out_are_rows_of_decisions_only(tmp_path: Path, config: Make) -> None:
@@ -385,14 +376,12 @@ def test_a_report_that_a_probe_contradicts_is_the_worse_one() -> None:
     assert TreeRows(lambda: [solved]).scored(solved)["labels"] == [True, False]
 
 
-def test_the_views_load_with_datasets_alone(tmp_path: Path) -> None:
+def test_the_views_of_trees_load_with_datasets_alone(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", *TREE)
     result = export_runs([run], tmp_path / "out", views=["preferences", "steps_scored"], test_share=0)
     assert {view: counts["train"] for view, counts in result.rows.items()} == {"preferences": 3, "steps_scored": 4}
     assert result.dropped["preferences"] == {"none of its decisions branches": 3}
     pairs, scored = (load(tmp_path / "out", view)["train"] for view in result.rows)
-    assert {"prompt", "chosen", "rejected", "tools"} <= pairs[0].keys()
     assert pairs[0]["chosen"][0]["tool_calls"][0]["function"]["arguments"] == {"path": "a.py", "start": 2}
-    assert {"prompt", "completions", "labels"} <= scored[0].keys()
     assert scored[0]["labels"] == [True, True, True]
     assert "`preferences`: two decisions tried in one place" in (tmp_path / "out" / "README.md").read_text()

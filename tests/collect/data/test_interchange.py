@@ -26,12 +26,26 @@ from gumshoe.storage import read_jsonl
 from support.collect.small_trajectories import episode, write_run
 from support.collect.trajectory_strategies import foreign, own
 
+CALL = {"id": "c1", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
+TOOL = {"function": {"name": "bash", "description": "d", "parameters": {"type": "object"}}}
+USED = {"response": {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}}
+CHAT: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": "Mend it."}]},
+    {"role": "assistant", "content": "I look.", "reasoning": "r", "tool_calls": [CALL], "extra": USED},
+    {"role": "tool", "content": "x.py", "tool_call_id": "c1", "tool_call_ids": ["c1"]},
+]
+INFO = {
+    "submission": "diff --git a/x b/x\n",
+    "exit_status": "submitted",
+    "model_stats": {"tokens_sent": 100, "tokens_received": 7, "instance_cost": 0.5},
+    "config": {"model": {"model_name": "openai/m"}},
+}
 FOREIGN: dict[str, Any] = {
     "schema_version": "ATIF-v1.6",
     "session_id": "s-1",
-    "agent": {"name": "other", "version": "2", "model_name": "m", "tool_definitions": None},
+    "agent": {"name": "other", "version": "2", "model_name": "m", "tool_definitions": [TOOL]},
     "steps": [
-        {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Fix it."}, {"type": "image"}]},
+        {"step_id": 1, "source": "user", "message": [{"type": "text", "text": "Mend it."}, {"type": "image"}]},
         {
             "step_id": 2,
             "source": "agent",
@@ -41,7 +55,7 @@ FOREIGN: dict[str, Any] = {
                 {"tool_call_id": "2", "function_name": "bash", "arguments": {}},
             ],
             "observation": {"results": [{"content": "a.py"}, {"source_call_id": "2", "content": "b.py"}]},
-            "metrics": {"prompt_tokens": 9, "completion_tokens": None},
+            "metrics": {"prompt_tokens": 9, "completion_tokens": None, "cost_usd": 0.1, "completion_token_ids": [1]},
         },
     ],
 }
@@ -49,7 +63,7 @@ FOREIGN: dict[str, Any] = {
 
 def test_a_foreign_atif_trajectory_is_read() -> None:
     found = from_atif(FOREIGN)
-    assert [message.content for message in found.messages] == ["Fix it.", "Looking.", "a.py", "b.py"]
+    assert [message.content for message in found.messages] == ["Mend it.", "Looking.", "a.py", "b.py"]
     assert [seen.text for seen in found.steps[0].observations] == ["a.py", "b.py"]
     assert (found.policy.model, found.policy.agent, found.usage.prompt_tokens) == ("m", "other", 9)
     assert (found.stop, found.resolved, found.task.id) == (StopReason.UNKNOWN, None, "s-1")
@@ -82,9 +96,7 @@ def test_what_another_model_wrote_earlier_is_shown_and_is_no_step() -> None:
 
 
 def test_embedded_subagents_are_trajectories_of_their_own() -> None:
-    embedded = {**FOREIGN, "schema_version": "ATIF-v1.8", "trajectory_id": "sub"}
-    found = list(all_from_atif({**FOREIGN, "subagent_trajectories": [embedded]}))
-    assert [one.task.id for one in found] == ["s-1", "sub"]
+    assert [one.task.id for one in all_from_atif(SOUND["atif"][1])] == ["s-1", "sub"]
 
 
 def test_plain_messages_are_read() -> None:
@@ -111,55 +123,27 @@ def test_plain_messages_are_read() -> None:
 
 
 def test_a_swe_agent_file_is_read() -> None:
-    data = {
-        "environment": "swe_main",
-        "trajectory": [],
-        "history": [
-            {"role": "system", "content": "S", "agent": "main", "message_type": "system_prompt"},
-            {"role": "user", "content": [{"type": "text", "text": "U"}], "agent": "main"},
-            {"role": "assistant", "content": "look", "tool_calls": [CALL], "agent": "main"},
-            {"role": "tool", "content": "OBSERVATION:\na.py", "tool_call_ids": ["c1"], "agent": "main"},
-        ],
-        "info": {
-            "submission": "diff --git a/a.py b/a.py\n",
-            "exit_status": "submitted",
-            "model_stats": {"tokens_sent": 100, "tokens_received": 7, "instance_cost": 0.2},
-        },
-    }
+    *said, answer = CHAT
+    named = {name: value for name, value in answer.items() if name != "tool_call_id"}
+    data = {"history": [*said, named], "info": INFO}
     found = from_swe_agent(data, name="x")
     assert found.patch.startswith("diff --git")
     assert (found.task.id, found.stop) == ("x", StopReason.SUBMITTED)
     stops = {"submitted (exit_cost)": "cost_limit", "exit_context": "context_overflow", None: "unknown"}
     for status, stop in stops.items():
         assert from_swe_agent({**data, "info": {"exit_status": status}}, name="x").stop == stop
-    assert (found.usage.prompt_tokens, found.usage.cost_usd) == (100, 0.2)
-    assert found.steps[0].observations[0].text == "OBSERVATION:\na.py"
-    assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
+    assert (found.usage.prompt_tokens, found.usage.cost_usd) == (100, 0.5)
+    assert found.steps[0].observations[0].text == "x.py"
+    assert [message.role for message in found.messages] == ["user", "assistant", "tool"]
     with pytest.raises(DatasetError, match="no history"):
         from_swe_agent({}, name="x")
 
 
 def test_a_file_of_mini_swe_agent_is_read() -> None:
-    used = {"prompt_tokens": 7, "completion_tokens": 3}
-    said = {"role": "assistant", "content": "I look.", "tool_calls": [CALL], "extra": {"response": {"usage": used}}}
-    data = {
-        "info": {
-            "model_stats": {"instance_cost": 0.5, "api_calls": 1},
-            "config": {"model": {"model_name": "openai/m"}},
-            "exit_status": "Submitted",
-            "submission": "diff --git a/x b/x\n",
-        },
-        "messages": [
-            {"role": "system", "content": "You help."},
-            {"role": "user", "content": "Mend it."},
-            said,
-            {"role": "tool", "tool_call_id": "c1", "content": "x.py"},
-            {"role": "exit", "content": "done", "extra": {}},
-        ],
-        "trajectory_format": "mini-swe-agent-1.1",
-    }
-    found = from_mini_swe_agent(data, name="x")
-    assert [message.role for message in found.messages] == ["system", "user", "assistant", "tool"]
+    end = {"role": "exit", "content": "done", "extra": {}}
+    info = {**INFO, "exit_status": "Submitted"}
+    found = from_mini_swe_agent({"info": info, "messages": [*CHAT, end]}, name="x")
+    assert [message.role for message in found.messages] == ["user", "assistant", "tool"]
     assert found.steps[0].tool_calls[0].arguments == {"command": "ls"}
     assert found.steps[0].observations[0].text == "x.py"
     assert (found.patch, found.stop, found.policy.model) == ("diff --git a/x b/x\n", "submitted", "openai/m")
@@ -198,28 +182,8 @@ def test_answers_go_to_their_calls_however_they_name_them() -> None:
         from_messages([said(call("a", id="1")), {"role": "tool", "tool_call_id": "9", "content": "x"}], name="t")
 
 
-CALL = {"id": "c1", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
-TOOL = {"function": {"name": "bash", "description": "d", "parameters": {"type": "object"}}}
-CHAT = [
-    {"role": "user", "content": [{"type": "text", "text": "Mend it."}]},
-    {"role": "assistant", "content": "I look.", "reasoning": "r", "tool_calls": [CALL], "extra": {"response": {}}},
-    {"role": "tool", "content": "x.py", "tool_call_id": "c1", "tool_call_ids": ["c1"]},
-]
-SPENT = {"tokens_sent": 1, "tokens_received": 1, "instance_cost": 0.5}
-INFO = {"submission": "diff ", "model_stats": SPENT, "config": {"model": {"model_name": "m"}}}
-STEPS = [
-    {"source": "user", "message": "Mend it.", "observation": {"results": [{"content": "y"}]}},
-    {
-        "source": "agent",
-        "message": "I look.",
-        "tool_calls": [{"tool_call_id": "1", "function_name": "bash", "arguments": {}}],
-        "observation": {"results": [{"source_call_id": "1", "content": "z"}]},
-        "metrics": {"prompt_tokens": 1, "cost_usd": 0.1, "completion_token_ids": [1]},
-    },
-]
-ATIF = {"schema_version": "ATIF-v1.5", "agent": {"name": "a", "tool_definitions": [TOOL]}, "steps": STEPS}
 SOUND: dict[str, tuple[str, Any]] = {
-    "atif": ("x.json", {**ATIF, "subagent_trajectories": [ATIF]}),
+    "atif": ("x.json", {**FOREIGN, "subagent_trajectories": [{**FOREIGN, "trajectory_id": "sub"}]}),
     "messages": ("x.jsonl", {"id": "m", "messages": json.dumps(CHAT), "tools": [TOOL]}),
     "mini-swe-agent": ("x.traj.json", {"messages": CHAT, "info": INFO}),
     "swe-agent": ("x.traj", {"history": CHAT, "info": INFO}),
@@ -263,7 +227,7 @@ def test_damage_is_one_line_that_names_the_file_or_does_no_harm(kind: str, tmp_p
         ("swe-agent", "x.traj", {"history": [], "info": {"submission": ["x"]}}, "x: its info cannot be read: patch: "),
         ("mini-swe-agent", "x.traj.json", {"messages": [3], "info": INFO}, "x: message 0 cannot be read"),
         ("mini-swe-agent", "x.traj.json", {"messages": [], "info": {}}, "its info cannot be read: it lacks 'config'"),
-        ("atif", "x.json", {**ATIF, "steps": [STEPS[0], {"source": "agent"}]}, "step 2 of this ATIF trajectory"),
+        ("atif", "x.json", {**FOREIGN, "steps": [{"source": "agent"}]}, "step 1 of this ATIF trajectory"),
         ("messages", "x.jsonl", {"messages": [{"content": "a"}]}, "line 1: x-1: message 0 cannot be read: it lacks"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 import yaml
@@ -25,7 +26,11 @@ Make = Callable[..., CollectConfig]
 def test_what_was_added_is_there_when_the_folder_is_opened_again(tmp_path: Path, config: Make) -> None:
     with RunFolder(tmp_path / "run", config()) as folder:
         folder.plan(2)
+        with folder.journal("a#0.1", {}) as journal:
+            journal.decide(Completion(text="one"))
+        assert len(list((tmp_path / "run" / "journal").iterdir())) == 1
         folder.add(trajectory("a#0.1"))
+        assert list((tmp_path / "run" / "journal").iterdir()) == []
         folder.add(trajectory('b"\\#0.1'))
         folder.add_failure("c#0.1", "SandboxError", "it broke \ud800")
         folder.add_failure("c#0.1", "diverged", "other output")
@@ -56,15 +61,12 @@ def test_a_torn_last_line_is_cut_off_and_its_episode_done_again(
 
 @given(st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b"")), max_size=5), st.binary(max_size=9))
 def test_repair_keeps_whole_lines_and_nothing_else(lines: list[bytes], tail: bytes) -> None:
-    tail = tail.replace(b"\n", b"")
-    file = Path(f"/dev/shm/gumshoe-repair-{id(lines)}")
-    try:
-        whole = b"".join(line + b"\n" for line in lines)
+    tail, whole = tail.replace(b"\n", b""), b"".join(line + b"\n" for line in lines)
+    with NamedTemporaryFile() as opened:
+        file = Path(opened.name)
         file.write_bytes(whole + tail)
         assert repair_tail(file) == bool(tail)
         assert file.read_bytes() == whole
-    finally:
-        file.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -104,15 +106,6 @@ def test_other_damage_is_refused_with_its_line(tmp_path: Path, config: Make) -> 
     journal.write_text(journal.read_text() + "[" * 100_000 + "\n")
     with pytest.raises(DatasetError, match=f"{journal} line 4: Invalid JSON"):
         Journal(journal, {"id": "x"})
-
-
-def test_what_was_added_needs_no_journal_any_more(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        with folder.journal("a", {}) as journal:
-            journal.decide(Completion(text="one"))
-        assert len(list((tmp_path / "run" / "journal").iterdir())) == 1
-        folder.add(trajectory("a"))
-    assert list((tmp_path / "run" / "journal").iterdir()) == []
 
 
 def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config: Make) -> None:
@@ -162,8 +155,9 @@ def test_a_journal_is_replayed_and_continued(tmp_path: Path) -> None:
             again.observe([Observation(tool="eval", text=text)])
         assert again.recorded() is None
         again.decide(turn(3))
-    with Journal(file, {"id": "x"}) as last:
-        assert last.replayable == 4
+    for other, kept in (("x", 4), ("y", 0)):  # The journal of something else is started over.
+        with Journal(file, {"id": other}) as last:
+            assert last.replayable == kept
 
 
 def test_other_observations_are_a_divergence(tmp_path: Path) -> None:
@@ -186,14 +180,6 @@ def test_every_cut_of_a_journal_replays_what_was_whole(tmp_path: Path) -> None:
         whole = data[:length].split(b"\n")[:-1]
         with Journal(file, {"id": "x"}) as journal:
             assert journal.replayable == sum(b'"completion"' in line for line in whole)
-
-
-def test_a_journal_of_something_else_is_started_over(tmp_path: Path) -> None:
-    file = tmp_path / "j.jsonl"
-    played(file, "one").close()
-    other = Journal(file, {"id": "y"})
-    assert other.replayable == 0
-    other.close()
 
 
 @pytest.mark.parametrize(

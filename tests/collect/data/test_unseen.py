@@ -56,8 +56,12 @@ def play(rationale: str, tool: str = "eval", *, seen: Observation = VIEW, **argu
     )
 
 
-def said(rationale: str, tool: str = "eval", **arguments: Any) -> list[tuple[str, str, str]]:
-    return [(one.where, one.kind, one.text) for one in unseen(play(rationale, tool, **arguments))]
+def found_in(episode: Trajectory) -> list[str]:
+    return [f"{one.where} {one.kind} {one.text}" for one in unseen(episode)]
+
+
+def said(rationale: str, tool: str = "eval", **arguments: Any) -> list[str]:
+    return found_in(play(rationale, tool, **arguments))
 
 
 def test_what_was_shown_may_be_said() -> None:
@@ -75,25 +79,25 @@ def test_what_was_shown_may_be_said() -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("The cause is shop/cart.py:77.", ("place", "shop/cart.py:77")),
-        ("I look at shop/stock.py now.", ("place", "shop/stock.py")),
-        ("So is_member is wrong.", ("name", "is_member")),
-        ("So rebate(x) is wrong.", ("name", "rebate")),
-        ("It must be 37.", ("number", "37")),
-        ("It prints 'no such thing'.", ("string", "no such thing")),
-        ("It prints \u201cno such thing\u201d.", ("string", "no such thing")),
-        ("It waits 77ms.", ("number", "77")),
-        ("So HTTPBasket is wrong.", ("name", "HTTPBasket")),
-        ("Look at core.c for it.", ("place", "core.c")),
-        ("So _rebate is wrong.", ("name", "_rebate")),
-        ("So Basket.rebate is wrong.", ("name", "Basket.rebate")),
-        ("So _shop_cart.rebate is wrong.", ("name", "_shop_cart.rebate")),
-        ("So t.rebate is wrong.", ("name", "t.rebate")),
+        ("The cause is shop/cart.py:77.", "place shop/cart.py:77"),
+        ("I look at shop/stock.py now.", "place shop/stock.py"),
+        ("So is_member is wrong.", "name is_member"),
+        ("So rebate(x) is wrong.", "name rebate"),
+        ("It must be 37.", "number 37"),
+        ("It prints 'no such thing'.", "string no such thing"),
+        ("It prints \u201cno such thing\u201d.", "string no such thing"),
+        ("It waits 77ms.", "number 77"),
+        ("So HTTPBasket is wrong.", "name HTTPBasket"),
+        ("Look at core.c for it.", "place core.c"),
+        ("So _rebate is wrong.", "name _rebate"),
+        ("So Basket.rebate is wrong.", "name Basket.rebate"),
+        ("So _shop_cart.rebate is wrong.", "name _shop_cart.rebate"),
+        ("So t.rebate is wrong.", "name t.rebate"),
     ],
 )
-def test_what_nothing_has_shown_is_listed(text: str, found: tuple[str, str]) -> None:
-    assert ("rationale", *found) in said(text)
-    assert ("report", *found) in said("x", "report", hypothesis=text)
+def test_what_nothing_has_shown_is_listed(text: str, found: str) -> None:
+    assert f"rationale {found}" in said(text)
+    assert f"report {found}" in said("x", "report", hypothesis=text)
     assert make_rule("unseen").keeps(play(text)) is False
 
 
@@ -126,7 +130,7 @@ def test_plain_words_may_be_said(text: str) -> None:
 def test_shown_code_may_look_like_a_place() -> None:
     view = Observation(tool="view", text="10 return f'{self.hour:02d}'", data={})
     found = said("The line `return f'{self.hour:02d}'` is wrong, not `{self.minute:02d}`.", seen=view)
-    assert [text for _, _, text in found] == ["self.minute:02", "{ d}"]
+    assert found == ["rationale place self.minute:02", "rationale string { d}"]
 
 
 PLACE_50 = {"path": "shop/cart.py", "start": 50, "end": 50}
@@ -136,19 +140,19 @@ PLACE_50 = {"path": "shop/cart.py", "start": 50, "end": 50}
     ("text", "tool", "arguments", "found"),
     [
         ("I stop there.", "pdb", {"command": "b shop/cart.py:50\nc"}, []),
-        ("I stop there.", "pdb", {"command": "b shop/cart.py:70"}, [("call", "shop/cart.py:70")]),
+        ("I stop there.", "pdb", {"command": "b shop/cart.py:70"}, ["call place shop/cart.py:70"]),
         ("It begins at shop/cart.py:40 and ends at shop/cart.py:60.", "eval", {}, []),
-        ("The cause is shop/cart.py:50.", "eval", {}, [("rationale", "shop/cart.py:50")]),
-        ("I change it.", "rewrite", {**PLACE_50, "code": "    pass\n"}, [("call", "shop/cart.py:50")]),
-        ("x", "report", {"locations": [PLACE_50]}, [("report", "shop/cart.py:50")]),
+        ("The cause is shop/cart.py:50.", "eval", {}, ["rationale place shop/cart.py:50"]),
+        ("I change it.", "rewrite", {**PLACE_50, "code": "    pass\n"}, ["call place shop/cart.py:50"]),
+        ("x", "report", {"locations": [PLACE_50]}, ["report place shop/cart.py:50"]),
     ],
 )
 def test_lines_of_a_function_that_was_only_named_may_be_visited_but_not_claimed(
-    text: str, tool: str, arguments: dict[str, Any], found: list[tuple[str, str]]
+    text: str, tool: str, arguments: dict[str, Any], found: list[str]
 ) -> None:
     named: Any = {"path": "shop/cart.py", "function": "half_of", "start": 40, "end": 60, "score": 1.0, "distance": 0}
     listed = Observation(tool="suspects", text="40-60 shop/cart.py half_of", data={"suspects": [named], "shown": 1})
-    assert [(where, text) for where, _, text in said(text, tool, seen=listed, **arguments)] == found
+    assert said(text, tool, seen=listed, **arguments) == found
 
 
 def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:
@@ -157,71 +161,58 @@ def test_a_turn_is_checked_as_a_step_and_as_a_message() -> None:
     call = ToolCall(id="c1", name="view", arguments={"path": "shop/stock.py"})
     thought = episode.messages[-1].model_copy(update={"reasoning": "Perhaps is_member?"})
     for message, found in (
-        (leak, ("rationale", "is_member")),
-        (episode.messages[-1].model_copy(update={"tool_calls": (call,)}), ("call", "shop/stock.py")),
-        (thought, ("rationale", "is_member")),
+        (leak, "rationale name is_member"),
+        (episode.messages[-1].model_copy(update={"tool_calls": (call,)}), "call place shop/stock.py"),
+        (thought, "rationale name is_member"),
     ):
         other = episode.model_copy(update={"messages": (*episode.messages[:-1], message)})
-        assert [(one.where, one.text) for one in unseen(other)] == [found]
+        assert found_in(other) == [found]
         assert make_rule("unseen").keeps(other) is False
 
 
-AT_80 = [("call", "place", "shop/cart.py:80")]
+AT_80 = ["call place shop/cart.py:80"]
+CART_80: dict[str, Any] = {"path": "shop/cart.py", "start": 80, "end": 85}
 
 
 @pytest.mark.parametrize(
     ("tool", "arguments", "found"),
     [
-        ("view", {"path": "shop/stock.py"}, [("call", "place", "shop/stock.py")]),
+        ("view", {"path": "shop/stock.py"}, ["call place shop/stock.py"]),
         ("pdb", {"command": "b shop/cart.py:80\nc"}, AT_80),
         ("whatif", {"variants": [{"path": "shop/cart.py", "line": 80, "do": "skip"}]}, AT_80),
-        ("rewrite", {"path": "shop/cart.py", "start": 80, "end": 81, "code": ""}, AT_80),
+        ("rewrite", {**CART_80, "code": ""}, AT_80),
         ("probe", {"probes": [{"path": "shop/cart.py", "line": 80, "expression": "rate"}]}, AT_80),
         ("trace", {"function": "shop/cart.py:80"}, AT_80),
-        ("trace", {"function": "compute_vat"}, [("call", "place", "compute_vat")]),
+        ("trace", {"function": "compute_vat"}, ["call place compute_vat"]),
         ("trace", {"function": "half_of"}, []),
-        ("pdb", {"command": "b Cart.secret\nc"}, [("call", "place", "Cart.secret")]),
+        ("pdb", {"command": "b Cart.secret\nc"}, ["call place Cart.secret"]),
         ("pdb", {"command": "b half_of, price > 25\nc\np price"}, []),
         (
             "report",
-            {"locations": [{"path": "shop/cart.py", "start": 80, "end": 85, "symbol": "Cart.secret"}]},
-            [("report", "place", "shop/cart.py:80"), ("report", "name", "Cart.secret")],
+            {"locations": [{**CART_80, "symbol": "Cart.secret"}]},
+            ["report place shop/cart.py:80", "report name Cart.secret"],
         ),
-        (
-            "report",
-            {"locations": json.dumps([{"path": "shop/stock.py", "start": "12", "why": ""}])},
-            [("report", "place", "shop/stock.py:12")],
-        ),
-        ("report", {"locations": [{"path": "shop/stock.py"}]}, [("report", "place", "shop/stock.py")]),
-        (
-            "report",
-            {"locations": [{"path": "shop/cart.py", "start": 10, "end": 999}]},
-            [("report", "place", "shop/cart.py:10")],
-        ),
+        ("report", {"locations": [{**CART_80, "start": 10}]}, ["report place shop/cart.py:10"]),
+        ("report", {"locations": [{"path": "shop/stock.py"}]}, ["report place shop/stock.py"]),
+        ("report", {"locations": json.dumps([{**CART_80, "start": "80"}])}, ["report place shop/cart.py:80"]),
     ],
 )
-def test_places_of_calls_and_reports(tool: str, arguments: dict[str, Any], found: list[tuple[str, str, str]]) -> None:
+def test_places_of_calls_and_reports(tool: str, arguments: dict[str, Any], found: list[str]) -> None:
     assert said("", tool, **arguments) == found
 
 
 def test_the_stored_report_and_what_is_said_at_the_end_are_checked() -> None:
     episode = play("look")
     pack = ContextPack(locations=(Location(path="shop/cart.py", start=80, end=80),), hypothesis="is_member is wrong")
-    assert [(one.where, one.text) for one in unseen(episode.model_copy(update={"context_pack": pack}))] == [
-        ("report", "shop/cart.py:80"),
-        ("report", "is_member"),
-    ]
+    stored = found_in(episode.model_copy(update={"context_pack": pack}))
+    assert stored == ["report place shop/cart.py:80", "report name is_member"]
     more = (*episode.messages, Message(role="assistant", content="It is is_member."))
-    assert [one.text for one in unseen(episode.model_copy(update={"messages": more}))] == ["is_member"]
+    assert found_in(episode.model_copy(update={"messages": more})) == ["rationale name is_member"]
 
 
 def test_new_code_is_marked_and_the_rule_lets_it_pass() -> None:
-    edit = {"path": "shop/cart.py", "start": 11, "end": 11, "code": "    rate = limit('gold', 33)\n"}
-    assert said("I mend it.", "rewrite", **edit) == [
-        ("edit", "string", "gold"),
-        ("edit", "name", "limit"),
-        ("edit", "number", "33"),
-    ]
+    edit: dict[str, Any] = {"path": "shop/cart.py", "start": 11, "end": 11, "code": "    rate = limit('gold', 33)\n"}
+    assert said("I mend it.", "rewrite", **edit) == ["edit string gold", "edit name limit", "edit number 33"]
     assert make_rule("unseen").keeps(play("I mend it.", "rewrite", **edit)) is True
     assert make_rule("unseen=all").keeps(play("I mend it.", "rewrite", **edit)) is False
 
@@ -230,10 +221,9 @@ def test_what_the_agent_has_said_itself_is_no_source() -> None:
     episode = play("It is is_member.")
     again = Completion(text="is_member again")
     step = Step(index=2, message_index=5, rationale="is_member again", completion=again)
-    longer = episode.model_copy(
-        update={"messages": (*episode.messages, again.as_message()), "steps": (*episode.steps, step)}
-    )
-    assert [(one.step, one.text) for one in unseen(longer)] == [(1, "is_member"), (2, "is_member")]
+    more = {"messages": (*episode.messages, again.as_message()), "steps": (*episode.steps, step)}
+    found = unseen(episode.model_copy(update=more))
+    assert [(one.step, one.text) for one in found] == [(1, "is_member"), (2, "is_member")]
 
 
 @pytest.mark.parametrize("piece", ["x", "a.", "a/", "' ", "a_", "a.b", "1.", "a.py", "f("])
@@ -249,8 +239,8 @@ def test_a_long_edit_hides_nothing_of_a_call_after_it() -> None:
     report = ToolCall(id="c9", name="report", arguments={"hypothesis": "compute_vat is wrong"})
     turn = episode.steps[-1].completion.model_copy(update={"tool_calls": (edit, report)})
     step = episode.steps[-1].model_copy(update={"completion": turn})
-    found = unseen(episode.model_copy(update={"steps": (*episode.steps[:-1], step)}))
-    assert ("report", "compute_vat") in [(one.where, one.text) for one in found]
+    found = found_in(episode.model_copy(update={"steps": (*episode.steps[:-1], step)}))
+    assert "report name compute_vat" in found
 
 
 @given(st.text(), st.text())

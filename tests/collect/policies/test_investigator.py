@@ -18,7 +18,7 @@ from gumshoe.errors import PolicyError
 from gumshoe.records import Failure, Observation
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import statements_in
-from support.collect.conversations import OPENING, schemas
+from support.collect.small_trajectories import OPENING, schemas
 
 CODE = """\
 def total(prices, rate):

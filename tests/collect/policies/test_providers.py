@@ -81,14 +81,6 @@ HISTORY = [
 ]
 
 
-def test_history_is_sent_in_the_form_of_openai() -> None:
-    _, server = ask("openai", chat("done"), messages=HISTORY, tools=[])
-    (sent,) = server.requests
-    assert "tools" not in sent
-    assert sent["messages"][2]["tool_calls"][0]["function"] == {"name": "view", "arguments": '{"path": "a"}'}
-    assert [message.get("tool_call_id") for message in sent["messages"][3:5]] == ["c 1", "2"]
-
-
 def test_history_is_sent_to_anthropic_in_alternating_turns_that_answer_every_call() -> None:
     found, server = ask("anthropic", said(text("done")), messages=HISTORY, tools=[])
     (sent,) = server.requests

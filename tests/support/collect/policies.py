@@ -26,7 +26,6 @@ class Varied:
         self._fails_in = fails_in
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """The turn that the conversation is at."""
         turn = sum(message.role == "assistant" for message in messages)
         amount = self._rng.choice((10, 20, 30))
         if turn == 2 and amount == self._fails_in:
@@ -52,7 +51,6 @@ class Reporter:
         self._rng = random.Random(seed)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """A look, then the report."""
         turn = sum(message.role == "assistant" for message in messages)
         line = self._rng.choice((4, 7))
         report: dict[str, Any] = {
@@ -75,7 +73,6 @@ class Failing:
         self._fails = task.id in tasks
 
     def complete(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Completion:
-        """A look, then a submit."""
         turn = sum(message.role == "assistant" for message in messages)
         if turn and self._fails:
             return Completion(text=str(1 // 0))

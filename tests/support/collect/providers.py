@@ -86,29 +86,29 @@ def said(*blocks: dict[str, Any], stop: str | None = None) -> Answer:
     return answer
 
 
-def refusal(status: int, message: str, kind: str = "invalid_request_error", **headers: str) -> Answer:
+def refusal(status: int, message: str, kind: str = "invalid_request_error") -> Answer:
     """An error as the API shapes it."""
 
     def answer(handler: Handler, body: dict[str, Any]) -> None:
         del body
-        told = {"type": "error", "error": {"type": kind, "message": message}}
-        handler.reply(status, json.dumps(told).encode(), **headers)
+        handler.reply(status, json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode())
 
     return answer
 
 
-def stream(*blocks: dict[str, Any], stop: str | None = None, pieces: int = 3, until: int | None = None) -> Answer:
-    """The message as server-sent events, calls and texts in `pieces`; only the first `until` events."""
+def stream(*blocks: dict[str, Any], until: int | None = None) -> Answer:
+    """The message as server-sent events; only the first `until` of them."""
 
     def answer(handler: Handler, body: dict[str, Any]) -> None:
-        found = events(body, blocks, stop or _stop(blocks), pieces)[:until]
+        found = events(body, blocks)[:until]
         body_text = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in found)
         handler.reply(200, body_text.encode(), "text/event-stream")
 
     return answer
 
 
-def events(body: dict[str, Any], blocks: tuple[dict[str, Any], ...], stop: str, pieces: int) -> list[dict[str, Any]]:
+def events(body: dict[str, Any], blocks: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
+    """The message in pieces, texts and calls in three each."""
     found: list[dict[str, Any]] = [{"type": "message_start", "message": message(body, [], None)}]
     for index, block in enumerate(blocks):
         name, words = {
@@ -119,17 +119,13 @@ def events(body: dict[str, Any], blocks: tuple[dict[str, Any], ...], stop: str, 
         kind = {"text": "text_delta", "thinking": "thinking_delta", "partial_json": "input_json_delta"}[name]
         empty = {**block, **({"input": {}} if name == "partial_json" else {name: ""})}
         found.append({"type": "content_block_start", "index": index, "content_block": empty})
-        for piece in _cut(str(words), pieces):
+        third = len(str(words)) // 3
+        for piece in (str(words)[:third], str(words)[third : 2 * third], str(words)[2 * third :]):
             found.append({"type": "content_block_delta", "index": index, "delta": {"type": kind, name: piece}})
         found.append({"type": "content_block_stop", "index": index})
-    delta = {"stop_reason": stop, "stop_sequence": None}
+    delta = {"stop_reason": _stop(blocks), "stop_sequence": None}
     found.append({"type": "message_delta", "delta": delta, "usage": {"output_tokens": 10}})
     return [*found, {"type": "message_stop"}]
-
-
-def _cut(words: str, pieces: int) -> list[str]:
-    size = max(1, -(-len(words) // pieces))
-    return [words[start : start + size] for start in range(0, len(words), size)]
 
 
 def _stop(blocks: tuple[dict[str, Any], ...]) -> str:

@@ -1,4 +1,4 @@
-"""Trajectories made by hand."""
+"""Trajectories made by hand, and conversations with a policy that no environment answers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from gumshoe.records import (
     Trajectory,
 )
 from gumshoe.storage import write_jsonl
+from gumshoe.tools.evidence.facts import FactReader
 
-__all__ = ["NASTY", "episode", "trajectory", "write_run"]
+__all__ = ["NASTY", "OPENING", "answer", "converse", "episode", "schemas", "trajectory", "write_run"]
 
 
 def write_run(path: Path, *trajectories: Trajectory) -> Path:
@@ -90,3 +91,29 @@ def episode(name: str, project: str, *, resolved: bool = True, split: str = "tra
         steps=(step, silent),
         scores=(Score(name="resolved", value=float(resolved)),),
     )
+
+
+OPENING = [Message(role="system", content="S"), Message(role="user", content="U")]
+
+
+def schemas(*names: str) -> list[ToolSchema]:
+    return [ToolSchema(name=name, description="", parameters={}) for name in names]
+
+
+def answer(text: str, **data: Any) -> Observation:
+    return Observation(tool="", text=text, data=data)
+
+
+def converse(policy: Any, tools: tuple[str, ...], *answers: Observation | str) -> list[Completion]:
+    """The policy's turns, each but the last answered with an observation, or with a text alone."""
+    messages, turns, reader = list(OPENING), list[Completion](), FactReader()
+    for number in range(len(answers) + 1):
+        turns.append(policy.complete(messages, schemas(*tools)))
+        if number < len(answers):
+            (call,) = turns[-1].tool_calls
+            messages.append(turns[-1].as_message())
+            given = answers[number]
+            observation = given if isinstance(given, Observation) else answer(given)
+            observation = observation.model_copy(update={"tool": call.name})
+            messages.append(tool_message(number, observation, call, reader.read(number, observation)))
+    return turns

@@ -10,7 +10,6 @@ from gumshoe.records import (
     BranchPoint,
     Completion,
     ContextPack,
-    Decision,
     Message,
     Observation,
     PolicyInfo,
@@ -27,6 +26,8 @@ from support.collect.small_trajectories import trajectory
 from support.record_strategies import COUNT, JSON_OBJECTS, SECONDS, TEXT, strategy_of
 
 __all__ = ["foreign", "own"]
+
+DATES = ["", "2026-11-22T08:00:00+00:00"]
 
 
 @st.composite
@@ -59,22 +60,8 @@ def own(draw: st.DrawFn) -> Trajectory:
     for index in range(draw(st.integers(0, 3))):
         completion = draw(completions())
         seen = tuple(draw(strategy_of(Observation)) for _ in completion.tool_calls)
-        steps.append(
-            Step(
-                index=index,
-                message_index=len(messages),
-                decision=draw(st.none() | st.sampled_from(Decision)),
-                stated=draw(st.none() | st.sampled_from(Decision)),
-                rationale=draw(st.none() | TEXT),
-                confidence=draw(st.none() | st.floats(0, 1)),
-                completion=completion,
-                observations=seen,
-                elided=draw(st.integers(0, 5)),
-                reward=draw(st.floats(-1, 1)),
-                started_at=draw(SECONDS),
-                duration_s=draw(SECONDS),
-            )
-        )
+        own = {"index": index, "message_index": len(messages), "completion": completion, "observations": seen}
+        steps.append(draw(strategy_of(Step)).model_copy(update=own))
         messages.append(completion.as_message())
         messages += [tool_message(index, one, call) for one, call in zip(seen, completion.tool_calls, strict=True)]
         if draw(st.booleans()):
@@ -92,12 +79,7 @@ def own(draw: st.DrawFn) -> Trajectory:
         tampering=tuple(draw(st.lists(TEXT, max_size=2))),
         branch=draw(st.none() | st.builds(BranchPoint, parent=TEXT, step=st.integers(0, 5))),
         usage=draw(strategy_of(Usage)),
-        provenance=Provenance(
-            gumshoe=draw(TEXT),
-            python="3",
-            sandbox="local",
-            created_at=draw(st.sampled_from(["", "2026-11-22T08:00:00+00:00"])),
-        ),
+        provenance=draw(strategy_of(Provenance)).model_copy(update={"created_at": draw(st.sampled_from(DATES))}),
     )
 
 
