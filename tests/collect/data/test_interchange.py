@@ -347,3 +347,9 @@ def test_other_files_of_a_folder_are_passed_over_and_none_at_all_is_told(
     (tmp_path / "empty").mkdir()
     refused = run_here("convert", "empty", "--from", "messages", "--out", "out")
     assert (refused.returncode, "holds no .jsonl files" in refused.stderr) == (2, True)
+
+
+def test_lines_of_messages_are_read_whatever_the_file_is_called(tmp_path: Path) -> None:
+    file = tmp_path / "chats.ndjson"
+    file.write_text("".join(json.dumps({"id": name, "messages": CHAT}) + "\n" for name in "ab"))
+    assert [found.task.id for found in FORMATS["messages"].read_all(file)] == ["a", "b"]
