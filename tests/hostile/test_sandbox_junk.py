@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import tty
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +19,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pexpect.fdpexpect import fdspawn
-from pydantic import JsonValue
 
+from gumshoe.env.inside.debugger.breakpoints import Breakpoint
+from gumshoe.env.inside.runs.calls import Call
 from gumshoe.env.inside.warden import jobs, launcher
 from gumshoe.env.inside.warden.sessions import read_object
 from gumshoe.env.sandboxes.channel import Channel, check_reply
@@ -54,7 +55,7 @@ FRAME = {"path": "a.py", "line": 3, "function": "f", "code": "x = 1", "local_val
 OUTCOME = {"id": "t.py::a", "outcome": "failed", "message": "no", "title": "", "frames": [FRAME]}
 SPECTRUM = {"failed": 1, "passed": 2, "lines": {"a.py": {"3": [1, 2]}}, "distances": {"a.py": {"1": 0}}}
 STOP = {"path": "a.py", "line": 3, "function": "f", "reason": "breakpoint", "source": [[3, "x"]], "breakpoint": 1}
-BREAKPOINT = {"number": 1, "path": "a.py", "line": 3, "condition": None, "temporary": True}
+BREAKPOINT = Breakpoint(1, path="a.py", line=3, temporary=True).as_data()
 ANSWER = {
     "state": "stopped",
     "results": [{"command": "c", "output": "x", "stop": STOP}],
@@ -65,16 +66,10 @@ ANSWER = {
     "checkpoints": ["one"],
 }
 CALL = {
-    "number": 1,
-    "count": 1,
+    **Call(1, {"path": "a.py", "line": 3, "function": "f"}).as_data(),
     "arguments": {"x": "1"},
-    "caller": {"path": "a.py", "line": 3, "function": "f"},
     "steps": [[3, {"x": "1"}, ""], [4, {}, "E"]],
-    "skipped": 0,
-    "outcome": "raised",
-    "value": "E",
     "yields": ["1"],
-    "yielded": 1,
 }
 CALLS = {"test": "t.py::a", "failed": True, "unfinished": False, "calls": 1, "kept": [CALL, CALL]}
 
@@ -122,6 +117,7 @@ def test_outcomes(data: bytes) -> None:
 
 @given(
     st.text(max_size=200)
+    | st.text(max_size=20).map('File "{}", line 1, in f\n    x'.format)
     | st.lists(st.sampled_from(["test_a (x.B)", "ok", "=" * 70, "FAIL: test_a (x.B)"])).map("\n".join)
 )
 @example("=" * 70 + "\n" + "FAIL: test_a (x.B)\n" * 50_000)
@@ -135,7 +131,7 @@ def test_outcomes(data: bytes) -> None:
 def test_what_was_printed(output: str) -> None:
     with bounded():
         parse_unittest(output, 1)
-        printed_frames(output, "/w")
+        assert all(not frame.path.startswith(("/", "..")) for frame in printed_frames(output, "/w"))
         exception_text(output)
         program_output(output)
 
@@ -187,26 +183,13 @@ def test_answers_of_the_debugger(message: Any) -> None:
                 assert len(answer.breakpoints) <= 200
 
 
-class OneReply:
-    """A shell's session that gives one answer; what `Sandbox.open_session` would give."""
-
-    def __init__(self, reply: SessionReply) -> None:
-        self._reply = reply
-
-    def request(self, message: Mapping[str, JsonValue], timeout: float) -> SessionReply:
-        """The answer."""
-        return self._reply
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
 @given(spoiled({"nonce": "1", "exit_code": 0}), st.text(max_size=50))
 def test_answers_of_the_shell(message: Any, output: str) -> None:
     sent: Any = read_object(_as_bytes(message), 8 << 20)
     reply = SessionReply(message=sent, output=output)
+    session = SimpleNamespace(request=lambda message, timeout: reply, close=lambda: None)
     sandbox = SimpleNamespace(
-        support="/s/support", open_session=lambda argv, env: OneReply(reply), write_file=lambda *a, **k: None
+        support="/s/support", open_session=lambda argv, env: session, write_file=lambda *a, **k: None
     )
     limits = SimpleNamespace(command_timeout_s=1.0)
     workspace = SimpleNamespace(sandbox=sandbox, task=SimpleNamespace(limits=limits))
@@ -236,9 +219,37 @@ def test_what_a_supervisor_says_of_a_program(pieces: list[bytes]) -> None:
 
 OUTPUT = {"head": "", "tail": "", "cut": 0}
 RUN = {"exit_code": 0, "timed_out": False, "duration_s": 0.1, "output": OUTPUT, "warm": False, "cold": None}
+FORGERIES = [
+    b"no JSON",
+    b"",
+    b"\xff\xfe",
+    b"[" * 4000,
+    b"[]",
+    b'{"ok": null}',
+    b'{"ok": {"exit_code": 0}}',
+    b'{"errno": "2", "text": 1, "path": []}',
+    b'{"nothing": "of these"}',
+    *(
+        _as_bytes({"ok": {**RUN, **change}})
+        for change in (
+            {"exit_code": "0"},
+            {"exit_code": -1},
+            {"exit_code": 1 << 40},
+            {"exit_code": True},
+            {"timed_out": 0},
+            {"duration_s": float("nan")},
+            {"duration_s": -1},
+            {"output": {}},
+            {"output": {**OUTPUT, "head": "no base64!"}},
+            {"output": {**OUTPUT, "cut": -1}},
+            {"output": {**OUTPUT, "more": 1}},
+            {"more": 1},
+        )
+    ),
+]
 
 
-def forged(answer: bytes, op: str = "run") -> object:
+def forged(answer: bytes) -> object:
     """What an exchange makes of an answer that knows the request's nonce."""
     ours, theirs = os.openpty()
     terminal = fdspawn(ours)
@@ -254,61 +265,21 @@ def forged(answer: bytes, op: str = "run") -> object:
     forger = threading.Thread(target=answers)
     forger.start()
     try:
-        return Channel(terminal).exchange(op, timeout=30)
+        return Channel(terminal).exchange("run", timeout=30)
     finally:
         forger.join()
         terminal.close()
         os.close(theirs)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"no JSON",
-        b"",
-        b"\xff\xfe",
-        b"[" * 4000,
-        b"[]",
-        b'{"ok": null}',
-        b'{"ok": {"exit_code": 0}}',
-        b'{"ok": {"exit_code": "0", "timed_out": false, "duration_s": 0, "output": {}}}',
-        b'{"errno": "2", "text": 1, "path": []}',
-        b'{"nothing": "of these"}',
-    ],
-)
+def test_an_answer_of_the_right_form_passes() -> None:
+    assert forged(_as_bytes({"ok": RUN})) == RUN
+
+
+@pytest.mark.parametrize("answer", FORGERIES, ids=lambda answer: str(answer[:70]))
 def test_a_forged_answer_is_an_error_of_the_sandbox(answer: bytes) -> None:
     with pytest.raises(SandboxError):
         forged(answer)
-
-
-def test_an_answer_of_the_right_form_passes() -> None:
-    answer = (
-        b'{"ok": {"exit_code": 0, "timed_out": false, "duration_s": 0.1, "warm": false, '
-        b'"cold": null, "output": {"head": "", "tail": "", "cut": 0}}}'
-    )
-    assert forged(answer) == RUN
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"exit_code": -1},
-        {"exit_code": 1 << 40},
-        {"exit_code": True},
-        {"timed_out": 0},
-        {"duration_s": float("nan")},
-        {"duration_s": -1},
-        {"output": {**OUTPUT, "head": "no base64!"}},
-        {"output": {**OUTPUT, "cut": -1}},
-        {"output": {**OUTPUT, "more": 1}},
-        {"more": 1},
-    ],
-    ids=str,
-)
-def test_a_reply_of_the_wrong_shape_is_an_error_of_the_sandbox(change: dict[str, object]) -> None:
-    assert check_reply("run", RUN) == RUN
-    with pytest.raises(SandboxError, match="the sandbox answered run with something else"):
-        check_reply("run", {**RUN, **change})
 
 
 @given(st.sampled_from(["run", "read", "walk", "grep", "changes", "session_request", "configure", "write"]), ANYTHING)

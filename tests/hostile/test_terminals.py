@@ -13,6 +13,8 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from support.folder_tasks import write_files
+
 pytestmark = pytest.mark.needs("bubblewrap")
 
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x1b[31mb\x9b2Jc\u202ed\u2066e\x08f\rg\x7f[bold]h[/]"
@@ -27,7 +29,6 @@ from gumshoe.records import Oracle, Task, WorkspaceSpec
 
 NAME = {HOSTILE!r}
 GOLD = "--- a/calc.py\\n+++ b/calc.py\\n@@ -1,2 +1,2 @@\\n def double(x):\\n-    return x + 2\\n+    return x * 2  # "
-
 
 def load(*, broken: bool = False):
     if broken:
@@ -45,7 +46,6 @@ import os
 from calc import double
 
 NAME = {HOSTILE!r}
-
 
 def test_double():
     print(NAME)
@@ -84,8 +84,8 @@ COMMANDS = {
 ALL_COMMANDS = """
 import json, os, sys
 from gumshoe.cli import main
-for number, words in enumerate(json.load(open(sys.argv[1]))):
-    print(f"{sys.argv[2]} {number}", flush=True)
+for words in json.load(open(sys.argv[1])):
+    print(sys.argv[2], flush=True)
     try:
         code = main(words)
     except SystemExit as leaving:
@@ -98,20 +98,21 @@ MARK = "=====command====="
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "calc.py").write_text("def double(x):\n    return x + 2\n")
-    (project / "test_calc.py").write_text(TEST)
-    (project / f"data{HOSTILE.replace('/', '')}.txt").write_text(HOSTILE)
-    (tmp_path / "hostile_source.py").write_text(SOURCE)
-    (tmp_path / "collect.yaml").write_text(CONFIG)
-    (tmp_path / "eval.yaml").write_text(EVALUATION.replace("LABEL", HOSTILE.encode("unicode_escape").decode()))
-    return tmp_path
+    label = HOSTILE.encode("unicode_escape").decode()
+    files = {
+        "project/calc.py": "def double(x):\n    return x + 2\n",
+        "project/test_calc.py": TEST,
+        f"project/data{HOSTILE.replace('/', '')}.txt": HOSTILE,
+        "hostile_source.py": SOURCE,
+        "collect.yaml": CONFIG,
+        "eval.yaml": EVALUATION.replace("LABEL", label),
+    }
+    return write_files(tmp_path, files)
 
 
 def outcomes(printed: str, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
     """The name of each command, its exit code and what it printed."""
-    parts = re.split(rf"{MARK} \d+\r?\n", printed)[1:]
+    parts = re.split(rf"{MARK}\r?\n", printed)[1:]
     for name, part in zip(names, parts, strict=True):
         text, _, code = part.partition(f"{MARK} exit ")
         yield name, int(code.split()[0]), text
@@ -125,21 +126,13 @@ def make_argv(folder: Path, names: Sequence[str]) -> list[str]:
 
 def test_no_control_character_is_printed(folder: Path) -> None:
     typed = "listdir\nview test_calc.py\neval\nbash cat data*\npdb c\n" + HOSTILE + "\nquit\n"
-    done = subprocess.run(
-        make_argv(folder, list(COMMANDS)),
-        cwd=folder,
-        input=typed.encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=WIDE,
-        timeout=LIMIT_S,
-        check=False,
-    )
-    for name, code, printed in outcomes(done.stdout.decode("utf-8"), list(COMMANDS)):
-        assert code in (0, 1, 2), (name, printed)
-        assert "Traceback (most recent call last)" not in printed, (name, printed)
-        assert CONTROLS.search(printed) is None, (name, CONTROLS.findall(printed))
-        assert "[bold]h[/]" in printed or name == "debug", (name, printed)
+    argv, out = make_argv(folder, list(COMMANDS)), subprocess.STDOUT
+    printed = subprocess.check_output(argv, cwd=folder, input=typed.encode(), stderr=out, env=WIDE, timeout=LIMIT_S)
+    for name, code, text in outcomes(printed.decode("utf-8"), list(COMMANDS)):
+        assert code in (0, 1, 2), (name, text)
+        assert "Traceback (most recent call last)" not in text, (name, text)
+        assert CONTROLS.search(text) is None, (name, CONTROLS.findall(text))
+        assert "[bold]h[/]" in text or name == "debug", (name, text)
 
 
 def test_on_a_terminal_there_are_only_our_own_colors_and_moves(folder: Path) -> None:

@@ -76,11 +76,6 @@ def servers(folder: Path) -> Generator[Mapping[str, str]]:
         yield {name: stack.enter_context(command(name, folder)) for name in COMMANDS}
 
 
-@pytest.fixture(params=list(COMMANDS))
-def server(request: pytest.FixtureRequest, servers: Mapping[str, str]) -> tuple[str, str]:
-    return request.param, servers[request.param]
-
-
 def status(address: str, path: str, headers: Mapping[str, str], method: str = "GET") -> int:
     connection = http.client.HTTPConnection(address, timeout=LIMIT_S)
     try:
@@ -94,33 +89,22 @@ def status(address: str, path: str, headers: Mapping[str, str], method: str = "G
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_from_elsewhere_is_refused(server: tuple[str, str], page: str) -> None:
-    name, address = server
+def test_a_page_from_elsewhere_is_refused(servers: Mapping[str, str], page: str) -> None:
     expected = 421 if "host" in PAGES[page] else 403
-    assert status(address, PATHS[name], PAGES[page]) == expected
-    assert status(address, PATHS[name], {**PAGES[page], "content-length": "0"}, "POST") == expected
+    for name, address in servers.items():
+        assert status(address, PATHS[name], PAGES[page]) == expected
+        assert status(address, PATHS[name], {**PAGES[page], "content-length": "0"}, "POST") == expected
+    assert status(servers["openenv"], "/ws", {**UPGRADE, **PAGES[page]}) == expected
 
 
-def test_programs_and_its_own_pages_are_answered(server: tuple[str, str]) -> None:
-    name, address = server
-    port = address.rpartition(":")[2]
-    for headers in (
-        {},
-        {"host": f"localhost:{port}"},
-        {"origin": f"http://{address}", "sec-fetch-site": "same-origin"},
-    ):
-        assert status(address, PATHS[name], headers) not in (401, 403, 421)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_a_websocket_of_a_page_from_elsewhere_is_refused(servers: Mapping[str, str], page: str) -> None:
-    assert status(servers["openenv"], "/ws", {**UPGRADE, **PAGES[page]}) == (421 if "host" in PAGES[page] else 403)
-
-
-def test_a_websocket_of_a_program_is_answered(servers: Mapping[str, str]) -> None:
-    openenv = servers["openenv"]
-    assert status(openenv, "/ws", UPGRADE) == 101
-    assert status(openenv, "/ws", {**UPGRADE, "origin": f"http://{openenv}"}) == 101
+def test_programs_and_its_own_pages_are_answered(servers: Mapping[str, str]) -> None:
+    for name, address in servers.items():
+        port = address.rpartition(":")[2]
+        origin = {"origin": f"http://{address}"}
+        for headers in ({}, {"host": f"localhost:{port}"}, {**origin, "sec-fetch-site": "same-origin"}):
+            assert status(address, PATHS[name], headers) not in (401, 403, 421)
+        if name == "openenv":
+            assert [status(address, "/ws", {**UPGRADE, **more}) for more in ({}, origin)] == [101, 101]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

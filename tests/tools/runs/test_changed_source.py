@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from support.pythons import find_pythons
+from gumshoe.env.inside.runs.change import ChangeError, Variant, source_of
+from gumshoe.env.inside.runs.patches import Functions
 from support.tools.inside import SUPPORT
 
-PYTHONS = [str(path) for path in find_pythons(with_pytest=True)]
-
 COMPARE = """\
-import dis, sys, types
-sys.path.insert(0, {inside!r})
+import dis, importlib, sys, types
+sys.path[:0] = [{inside!r}, "."]
 from gumshoe_inside.runs.change import ChangeError, ModuleSource, Variant
 
 PARTS = (
@@ -46,15 +45,19 @@ def result(variant, source):
         return str(error)
 
 DOS = "skip", "true", "x = 1", "return 3", "replace super().y = len", "T = 3", "iterate []", "yield", "break", "2 +"
-path, step = sys.argv[1], int(sys.argv[2])
-source, whole = ModuleSource(path), Whole(path)
-alone = 0
-for line in range(1, source.text.count("\\n") + 1, step):
-    alone += source.function_at(line) is not None
-    for do in DOS:
-        variant = Variant(path, line, do)
-        assert result(variant, source) == result(variant, whole), (path, line, do)
-print(alone)
+MODULES = {{"textwrap": 37, "asyncio.queues": 37, "contextlib": 97}}
+paths = {{importlib.import_module(name).__file__: step for name, step in MODULES.items()}}
+paths.update({{"odd.py": 1, "crlf.py": 7}})
+if sys.version_info >= (3, 10):
+    paths["newer.py"] = 1
+for path, step in paths.items():
+    source, whole, alone = ModuleSource(path), Whole(path), 0
+    for line in range(1, source.text.count("\\n") + 1, step):
+        alone += source.function_at(line) is not None
+        for do in DOS:
+            variant = Variant(path, line, do)
+            assert result(variant, source) == result(variant, whole), (path, line, do)
+    assert (alone > 1) == (sys.version_info >= (3, 8)), path
 """
 
 ODD = """\
@@ -137,8 +140,6 @@ def same(): pass
 def same():
     pass
 """
-
-
 NEWER = """\
 @(
     functools.lru_cache
@@ -154,83 +155,38 @@ def first(self):
 """What Python 3.10 and later can read."""
 
 
-def run(python: str, tmp_path: Path, script: str, *arguments: str) -> str:
-    file = tmp_path / "script.py"
-    file.write_text(script.format(inside=str(SUPPORT)))
-    done = subprocess.run([python, str(file), *arguments], capture_output=True, text=True, timeout=300, check=False)
+def test_a_function_alone_gives_the_same_code(python: str, tmp_path: Path) -> None:
+    for name, text in (("odd.py", ODD), ("crlf.py", ODD.replace("\n", "\r\n")), ("newer.py", ODD + NEWER)):
+        (tmp_path / name).write_bytes(text.encode("latin-1"))
+    (tmp_path / "script.py").write_text(COMPARE.format(inside=str(SUPPORT)))
+    argv = [python, "script.py"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
-def evaluate(python: str, expression: str) -> str:
-    argv = [python, "-c", f"import sys, importlib; print({expression})"]
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
-
-
-@pytest.mark.parametrize("python", PYTHONS)
-def test_odd_modules(python: str, tmp_path: Path) -> None:
-    text = ODD + (NEWER if evaluate(python, "sys.version_info >= (3, 10)") == "True" else "")
-    alone = evaluate(python, "sys.version_info >= (3, 8)") == "True"
-    (tmp_path / "odd.py").write_bytes(text.encode("latin-1"))
-    assert (int(run(python, tmp_path, COMPARE, str(tmp_path / "odd.py"), "1")) > 25) == alone
-    (tmp_path / "crlf.py").write_bytes(text.replace("\n", "\r\n").encode("latin-1"))
-    run(python, tmp_path, COMPARE, str(tmp_path / "crlf.py"), "7")
-
-
-@pytest.mark.parametrize(("module", "step"), [("textwrap", 37), ("asyncio.queues", 37), ("contextlib", 97)])
-@pytest.mark.parametrize("python", PYTHONS)
-def test_the_standard_library(python: str, module: str, step: int, tmp_path: Path) -> None:
-    file = evaluate(python, f"importlib.import_module({module!r}).__file__")
-    alone = evaluate(python, "sys.version_info >= (3, 8)") == "True"
-    assert (int(run(python, tmp_path, COMPARE, file, str(step))) > 1) == alone
-
-
-FORKS = """\
-import sys
-sys.path.insert(0, {inside!r})
-sys.path.insert(0, sys.argv[1])
-import shop
-from gumshoe_inside.runs.change import Variant, source_of
-from gumshoe_inside.runs.patches import Functions
-
-source = source_of(shop.__file__)
-functions = Functions(sys.argv[1])
-for line in 1, 3, 6:
-    code = source.change(Variant(shop.__file__, line, "x = 1")).code
-    patch = functions.replacement(shop.__file__, source.code, code)
-    print(line, *(function.__name__ for function, _ in patch or ()))
-"""
-
-
-def test_only_the_changed_function_gets_other_code_in_a_fork(tmp_path: Path) -> None:
-    (tmp_path / "shop.py").write_text(
+def test_only_the_changed_function_gets_other_code_in_a_fork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "changed_shop.py"
+    path.write_text(
         "ADD, SUB = (lambda a, b: a + b), (lambda a, b: a - b)\n"
         "def f():\n    return 1\nclass A:\n    def f(self):\n        return 2\n"
     )
-    assert run(PYTHONS[0], tmp_path, FORKS, str(tmp_path)).splitlines() == ["1", "3 f", "6 f"]
+    monkeypatch.syspath_prepend(tmp_path)
+    __import__("changed_shop")
+    source, functions = source_of(str(path)), Functions(str(tmp_path))
+    codes = {line: source.change(Variant(str(path), line, "x = 1")).code for line in (1, 3, 6)}
+    patches = {line: functions.replacement(str(path), source.code, code) for line, code in codes.items()}
+    names = {line: [function.__qualname__ for function, _ in patch or ()] for line, patch in patches.items()}
+    assert names == {1: [], 3: ["f"], 6: ["A.f"]}
 
 
-REFUSALS = """\
-import sys
-sys.path.insert(0, {inside!r})
-from gumshoe_inside.runs.change import ChangeError, Variant, source_of
-
-path, do, *lines = sys.argv[1:]
-for line in lines:
-    try:
-        source_of(path).change(Variant(path, int(line), do))
-        print("compiled")
-    except ChangeError as error:
-        print(error)
-"""
-
-
-def test_what_cannot_be_compiled_and_lines_in_a_match_that_begin_no_statement(tmp_path: Path) -> None:
+def test_lines_that_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "shop.py"
-    path.write_text("def f():\n    return 1\nreturn 2\n")
-    answers = run(PYTHONS[0], tmp_path, REFUSALS, str(path), "replace pass", "2", "3").splitlines()
-    assert ["outside function" in answer for answer in answers] == [True, True]
     arms = "        case 1:\n            return 2\n        # note\n\n        case _:\n            return 3\n"
-    path.write_text(f"def f(x):\n    match x:\n{arms}")
-    answers = run(PYTHONS[0], tmp_path, REFUSALS, str(path), "skip", "3", "5", "6").splitlines()
-    assert [answer.rpartition("/")[2] for answer in answers] == [f"shop.py:{n} is no statement" for n in (3, 5, 6)]
+    for text, lines, do, why in (
+        ("def f():\n    return 1\nreturn 2\n", (2, 3), "replace pass", "outside function"),
+        (f"def f(x):\n    match x:\n{arms}", (3, 5, 6), "skip", "is no statement"),
+    ):
+        path.write_text(text)
+        for line in lines:
+            with pytest.raises(ChangeError, match=why):
+                source_of(str(path)).change(Variant(str(path), line, do))

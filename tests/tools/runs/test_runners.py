@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.diff import make_patch
-from gumshoe.records import Limits, Oracle, Task, ToolCall, WorkspaceSpec
+from gumshoe.records import Limits, Oracle, ToolCall
+from support.folder_tasks import PYTEST, folder_task
 from support.runner_projects import BUGGY, CLEAN, DJANGO_TESTS, RUNNERS, SYMPY_TESTS, write_buggy
 from support.tools.tool_bench import Bench
 
@@ -18,15 +19,6 @@ pytestmark = pytest.mark.needs("bubblewrap")
 
 TOOLS = ("eval", "suspects", "trace", "whatif", "pdb", "reproduce", "rewrite", "submit")
 IMPORTS = "import builtins, doctest, json, os, time\n"
-FAILING = ("test_shop.py::test_total", "test_shop.py::test_none")
-NAMES = {
-    "django": "prices.tests.Prices.{}",
-    "sympy": "sympy/core/tests/test_shop.py::{}",
-    "tox": "test_shop.py::{}",
-    "isolated": "test_shop.py::{}",
-    "module": "__main__.Prices.{}",
-    "unittest": "prices.Prices.{}",
-}
 PLUGINS = {
     "xdist": ("addopts = -n 2 --dist loadfile", ""),
     "forked": ("addopts = --forked", ""),
@@ -45,43 +37,42 @@ PLUGINS = {
     "no plugin, doctest": ("", "doctest.run_docstring_examples('>>> 1', {})"),
 }
 """What is in pytest.ini, and what the first test does before it fails."""
+Project = tuple[Mapping[str, str], Sequence[str], str]
+"""Its files, how its tests are run, and the ids of its tests, but for their names."""
 TOX = "[tox]\nno_package = true\nenv_list = py\n[testenv]\ncommands =\n  python -V\n  pytest -q {posargs}\n"
 
 
-def _with_plugin(name: str) -> Any:
+def _with_plugin(name: str) -> Project:
     options, first = PLUGINS[name]
     tests = SYMPY_TESTS.replace("def test_total():\n", f"def test_total():\n    {first or 'pass'}\n", 1)
     if name == "asyncio":
         tests = tests.replace("def test_total", "async def test_total")
     files = {"pytest.ini": f"[pytest]\n{options}\n", "test_shop.py": f"{IMPORTS}{tests}"}
-    return files, ("python", "-m", "pytest", "-q"), FAILING, ("test_shop.py::test_same",)
+    return files, PYTEST, "test_shop.py::{}"
 
 
-PROJECTS: dict[str, Any] = {
-    **RUNNERS,
+PROJECTS: dict[str, Project] = {
+    "django": (*RUNNERS["django"][:2], "prices.tests.Prices.{}"),
+    "sympy": (*RUNNERS["sympy"][:2], "sympy/core/tests/test_shop.py::{}"),
     "tox": (
         {"tox.ini": TOX, "test_shop.py": SYMPY_TESTS},
         ("python", "-m", "tox", "--current-env", "-e", "py", "-v", "--", "test_shop.py"),
-        ("test_shop.py::test_total", "test_shop.py::test_none"),
-        ("test_shop.py::test_same",),
+        "test_shop.py::{}",
     ),
     "isolated": (
         {"conftest.py": "import sys\nsys.path.insert(0, '.')\n", "test_shop.py": SYMPY_TESTS},
         ("python", "-I", "-m", "pytest", "-q"),
-        ("test_shop.py::test_total", "test_shop.py::test_none"),
-        ("test_shop.py::test_same",),
+        "test_shop.py::{}",
     ),
     "module": (
         {"prices/__init__.py": "", "prices/tests.py": f"{DJANGO_TESTS}\n\n__import__('unittest').main()\n"},
         ("python", "-m", "prices.tests"),
-        ("__main__.Prices.test_total", "__main__.Prices.test_none"),
-        ("__main__.Prices.test_same",),
+        "__main__.Prices.{}",
     ),
     "unittest": (
         {"prices.py": f"import threading\nthreading.Thread(target=threading.Event().wait).start()\n{DJANGO_TESTS}"},
         ("python", "-m", "unittest", "-v", "prices"),
-        ("prices.Prices.test_total", "prices.Prices.test_none"),
-        ("prices.Prices.test_same",),
+        "prices.Prices.{}",
     ),
     **{name: _with_plugin(name) for name in PLUGINS},
 }
@@ -90,22 +81,22 @@ WRONG = REPRODUCTION.replace("== 4", "== 5")
 Open = Callable[..., Bench]
 
 
+def failing_ids(name: str) -> tuple[str, ...]:
+    """The ids of the failing tests of a project."""
+    return tuple(PROJECTS[name][2].format(test) for test in ("test_total", "test_none"))
+
+
 @pytest.fixture
 def opened(tmp_path: Path) -> Any:
     """Opens a session on a project, by the name of its runner."""
     envs: list[DebugEnv] = []
 
     def begin(name: str, calls: int | None = None) -> Bench:
-        files, entrypoint, failing, passing = PROJECTS[name]
+        files, entrypoint, ids = PROJECTS[name]
         write_buggy(tmp_path, files)
-        task = Task(
-            id="shop",
-            source="test",
-            problem_statement="A total is one too small.",
-            workspace=WorkspaceSpec(path=str(tmp_path)),
-            entrypoint=entrypoint,
-            limits=Limits(command_timeout_s=60.0, calls=calls),
-        )
+        limits = Limits(command_timeout_s=60.0, calls=calls)
+        task = folder_task(tmp_path, entrypoint=entrypoint, limits=limits)
+        failing, passing = RUNNERS[name][2:] if name in RUNNERS else (failing_ids(name), (ids.format("test_same"),))
         gold = make_patch({"shop.py": (BUGGY, CLEAN)})
         oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
         plugin = (f"pytest-{name}",) if name in PLUGINS and " " not in name else ()
@@ -122,10 +113,7 @@ def opened(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_every_tool_follows_the_tests(opened: Open, name: str) -> None:
-    bench, failing = (
-        opened(name),
-        sorted(NAMES.get(name, "test_shop.py::{}").format(test) for test in ("test_total", "test_none")),
-    )
+    bench, failing = opened(name), sorted(failing_ids(name))
     seen = bench.call("eval")
     outcomes: Any = seen.data["outcomes"]
     assert outcomes, seen.text
