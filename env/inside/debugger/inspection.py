@@ -220,14 +220,20 @@ class Inspection:
                 values[name] = value
         for name in set(before) - set(names):
             values.pop(name, None)
-        _write_back(stop.frame)
+        _write_back(stop.frame, values)
         return printed.getvalue().rstrip("\n")
 
 
-def _write_back(frame):
+def _write_back(frame, values):
     """Makes a running function see variables that were assigned in its `f_locals`; Python 3.13 does so by itself."""
     if sys.version_info < (3, 13):
         with contextlib.suppress(ImportError, AttributeError):
             import ctypes
 
+            assigned = dict(values)
+            # Python 3.11 and 3.12 write back only once, until they are asked for the variables again.
+            current = frame.f_locals
+            current.update(assigned)
             ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+            for name in set(current) - set(assigned):
+                del current[name]

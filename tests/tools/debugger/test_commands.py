@@ -1,17 +1,26 @@
-"""Conversations about a small project: each command, and what it answers."""
+"""Conversations about a small project, each command with its answer; and going back to an earlier state."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+import time
 from pathlib import Path
 
 import pytest
 
-from support.tools.driver import PYTEST, Start, place, script
+from support.tools.driver import PYTEST, Start, place, script, wait_for
 
 Conversation = list[tuple[str, str]]
 NOT_STARTED = "the program is not started: set breakpoints, then c"
 TYPE_ERROR = "TypeError: unsupported operand type(s) for *: 'NoneType' and 'int'"
-IN_TOTAL = [("b cart.py:17", "breakpoint 1 at cart.py:17"), ("c", "breakpoint cart.py:17 total")]
+
+
+def stopped(line: int, function: str) -> Conversation:
+    """The way to a line."""
+    return [(f"b cart.py:{line}", f"breakpoint 1 at cart.py:{line}"), ("c", f"breakpoint cart.py:{line} {function}")]
+
+
 CONVERSATIONS: dict[str, Conversation] = {
     "a breakpoint moves down to code, and a def means its body": [
         ("b cart.py:13", "breakpoint 1 at cart.py:15"),
@@ -58,8 +67,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         ("c", "breakpoint cart.py:15 total: condition failed: NameError: name 'nothing' is not defined"),
     ],
     "stepping over, into and out": [
-        ("b cart.py:16", "breakpoint 1 at cart.py:16"),
-        ("c", "breakpoint cart.py:16 total"),
+        *stopped(16, "total"),
         ("n", "step cart.py:17 total"),
         ("s", "step cart.py:11 price"),
         ("r", "return cart.py:12 price"),
@@ -73,8 +81,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         ("n", f"exception cart.py:17 total: {TYPE_ERROR}"),
     ],
     "frames": [
-        ("b cart.py:11", "breakpoint 1 at cart.py:11"),
-        ("c", "breakpoint cart.py:11 price"),
+        *stopped(11, "price"),
         (
             "w",
             "  test_cart.py:8 in test_total: assert cart.total() == 6\n"
@@ -92,8 +99,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         ("whatis cart", "cart: cart.Cart"),
     ],
     "values": [
-        ("b cart.py:16", "breakpoint 1 at cart.py:16"),
-        ("c", "breakpoint cart.py:16 total"),
+        *stopped(16, "total"),
         ("locals", "self = <Cart items=[3, None]>\ntotal = 0"),
         ("a", "self = <Cart items=[3, None]>"),
         ("whatis total", "total: int"),
@@ -107,8 +113,7 @@ CONVERSATIONS: dict[str, Conversation] = {
         ("help", "commands: b FILE:LINE..."),
     ],
     "source": [
-        ("b cart.py:11", "breakpoint 1 at cart.py:11"),
-        ("c", "breakpoint cart.py:11 price"),
+        *stopped(11, "price"),
         (
             "ll",
             "  8     @staticmethod\n  9     def price(item):\n"
@@ -119,25 +124,22 @@ CONVERSATIONS: dict[str, Conversation] = {
         ("source Cart.total", "    def total(self):..."),
         ("source 3", "...module, class, method..."),
     ],
-    "statements run in the frame": [
-        *IN_TOTAL,
+    "statements run in the frame, and variables that they assign are the function's": [
+        *stopped(17, "total"),
         ("p [total + each for each in self.items if each]", "[total + each for each in self.items if each] = [3]"),
         ("total = 40", ""),
         ("!item = 1", ""),
         ("total + item", "41"),
         ('print("said")', "said"),
         ("for each in range(2):\n    print(each)", "0\n1"),
-        ("del item", ""),
         ("1 +", "...SyntaxError: ..."),
-    ],
-    "variables that are assigned are the function's": [
-        *IN_TOTAL,
-        ("item = 20", ""),
         ("c = 5", ""),
         ("p c", "c = 5"),
         ("n == 3", "NameError: name 'n' is not defined"),
         ("n", "step cart.py:16 total"),
-        ("p total", "total = 40"),
+        ("p total", "total = 42"),
+        ("del item", ""),
+        ("item", "NameError: ..."),
     ],
     "logpoints note values and do not stop": [
         ("log cart.py:17, item", "logpoint 1 at cart.py:17, item"),
@@ -165,21 +167,18 @@ CONVERSATIONS: dict[str, Conversation] = {
 }
 COLLECTING: dict[str, Conversation] = {
     "stepping over a generator stays in the function": [
-        ("b collect", "breakpoint 1 at cart.py:27"),
-        ("c", "breakpoint cart.py:27 collect"),
+        *stopped(27, "collect"),
         *(("n", f"step cart.py:{line} collect") for line in (28, 29, 28, 29, 28, 30)),
     ],
     "stepping into a generator and over its yield": [
-        ("b cart.py:28", "breakpoint 1 at cart.py:28"),
-        ("c", "breakpoint cart.py:28 collect"),
+        *stopped(28, "collect"),
         ("cl", "deleted breakpoint 1"),
         ("s", "step cart.py:22 numbers"),
         ("s", "step cart.py:23 numbers"),
         ("s", "step cart.py:29 collect"),
     ],
     "until and jump": [
-        ("b collect", "breakpoint 1 at cart.py:27"),
-        ("c", "breakpoint cart.py:27 collect"),
+        *stopped(27, "collect"),
         ("until 30", "step cart.py:30 collect"),
         ("p found", "found = [0, 1]"),
         ("j 27", "jump cart.py:27 collect"),
@@ -208,38 +207,101 @@ def test_function_in_several_files_is_not_guessed(start: Start, project: Path) -
 def test_temporary_breakpoint_and_ignore_count(start: Start) -> None:
     driver = start(*PYTEST)
     reply = driver.do("tbreak cart.py:11;; b cart.py:17;; ignore 2 1;; c")
-    assert place(reply)[2] == 11
-    assert [each["number"] for each in reply["breakpoints"]] == [2]
+    assert (place(reply)[2], [each["number"] for each in reply["breakpoints"]]) == (11, [2])
     reply = driver.do("c", "p item")
-    assert reply["results"][-1]["output"] == "item = None"
-    assert reply["breakpoints"][0]["hits"] == 2
+    assert (reply["results"][-1]["output"], reply["breakpoints"][0]["hits"]) == ("item = None", 2)
 
 
 def test_the_host_s_table_of_breakpoints(start: Start) -> None:
     driver = start(*PYTEST)
     wanted = [
         {"number": 4, "path": "cart.py", "line": 17, "condition": "item == 3", "temporary": False},
+        {"number": 5, "catch": "TypeError"},
+        {"number": 6, "path": "cart.py", "line": 17, "log": "item"},
         {"number": 7, "path": "gone.py", "line": 1},
     ]
     table = driver.request(breakpoints=wanted)["breakpoints"]
-    assert [(each["number"], each["problem"]) for each in table] == [(4, None), (7, "no file gone.py")]
-    assert driver.do("c")["stop"]["breakpoint"] == 4
-    table = start(*PYTEST).do("log cart.py:11, item", "catch TypeError", "ignore 2 1")["breakpoints"]
-    driver = start(*PYTEST)
-    assert driver.request(breakpoints=table)["breakpoints"] == table
-    driver.check(("c", f"cart.py:11 item = 3\ncart.py:11 item = None\npost-mortem cart.py:11 price: {TYPE_ERROR}"))
+    assert [each["problem"] for each in table] == [None, None, None, "no file gone.py"]
+    driver.check(
+        ("c", "cart.py:17 item = 3\nbreakpoint cart.py:17 total"),
+        ("c", f"cart.py:17 item = None\nraised cart.py:11 price: {TYPE_ERROR}"),
+    )
 
 
-def test_how_a_program_ends(start: Start) -> None:
-    driver = start(*PYTEST, "-k", "collect")
-    reply = driver.do("c", "p 1")
-    assert (reply["state"], reply["exit_code"], driver.process.wait(60)) == ("exited", 0, 0)
-    assert reply["results"][-1]["output"] == "not run: the program has ended"
+def test_checkpoints_can_be_gone_back_to_from_any_other(start: Start) -> None:
     driver = start(*PYTEST)
-    assert driver.do("c")["stop"]["test"].endswith("test_cart.py::test_total")
-    assert driver.do("c")["exit_code"] == driver.process.wait(60) == 1
-    driver = start(*PYTEST)
-    assert driver.do("b collect", "c", "q", "p 1")["state"] == "exited"
-    assert driver.process.wait(60) == 0
-    reply = start(*PYTEST).do("b collect", "restart", "c")  # which is left to the host
-    assert (reply["state"], reply["rest"]) == ("restart", ["c"])
+    driver.check(
+        ("b cart.py:16", "breakpoint 1 at cart.py:16"),
+        ("c", "breakpoint cart.py:16 total"),
+        ("n", "step cart.py:17 total"),
+        ("checkpoint first", "checkpoint first"),
+        ("cl", "deleted breakpoint 1"),
+        ("n", "step cart.py:16 total"),
+        ("n", "step cart.py:17 total"),
+        ("checkpoint second", "checkpoint second"),
+        ("p total", "total = 6"),
+    )
+    driver.check(
+        ("restore first", "restored first\nstep cart.py:17 total"),
+        ("p total", "total = 0"),
+        ("total = 100", ""),
+        ("n", "step cart.py:16 total"),
+        ("p total", "total = 106"),
+        ("restore second", "restored second\nstep cart.py:17 total"),
+        ("p total, item", "total, item = (6, None)"),
+        ("restore first", "restored first\nstep cart.py:17 total"),
+        ("p total", "total = 0"),
+        ("restore nowhere", "no checkpoint 'nowhere'; there are: first, second"),
+        ("b collect", "breakpoint 1 at cart.py:27"),
+    )
+    reply = driver.do("restore second")
+    assert ([each["line"] for each in reply["breakpoints"]], reply["checkpoints"]) == ([27], ["first", "second"])
+    driver.check(("c", "post-mortem cart.py:11 price: ..."), ("c", "breakpoint cart.py:27 collect"), ("c", ""))
+    assert driver.process.wait(60) == 1
+
+
+def test_interrupt_after_a_restore(start_script: Start) -> None:
+    driver = start_script("import time\nx = 1\nprint('go', flush=True)\ntime.sleep(600)\n")
+    driver.do("b script.py:2", "c", "checkpoint a", "n", "restore a")
+    driver.send(lines=["cl", "c"])
+    wait_for(driver, "go")
+    time.sleep(0.1)
+    driver.interrupt()
+    assert place(driver.receive())[:3] == ("interrupt", "script.py", 4)
+
+
+def test_no_checkpoint_with_threads_or_without_a_name(start_script: Start) -> None:
+    driver = start_script(
+        "import threading\ndone = threading.Event()\nthreading.Thread(target=done.wait, name='W').start()\ndone.set()\n"
+    )
+    driver.check(
+        ("checkpoint x", "the program is not started: set breakpoints, then c"),
+        ("b script.py:4", "breakpoint 1 at script.py:4"),
+        ("c", "breakpoint script.py:4 <module>"),
+        ("checkpoint x", "no checkpoint while other threads run: W"),
+        ("checkpoint", "give a name: checkpoint NAME"),
+        *((f"restore {name}", f"no checkpoint {name!r}; there are: none") for name in ("x", "\ud800", "x" * 200, "\0")),
+        ("restore ", "no checkpoint ''; there are: none"),
+    )
+
+
+def group_members(group: int) -> list[str]:
+    """The processes of a group that are not already dead."""
+    found: list[str] = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, state, _, leader, *_ = re.sub(r"\(.*\)", "", stat.read_text(errors="replace")).split()
+            found += [pid] if leader == str(group) and state != "Z" else []
+    return found
+
+
+@pytest.mark.parametrize(("end", "code"), [("os._exit(5)", 5), ("os.kill(os.getpid(), 9)", 128 + 9)])
+def test_checkpoints_die_with_the_program(start_script: Start, end: str, code: int) -> None:
+    driver = start_script(f"import os\nx = 1\n{end}\n")
+    driver.do("b script.py:2", "c", "checkpoint a", "n", "checkpoint b", "restore a", "checkpoint c")
+    driver.send(lines=["cl", "c"])
+    assert driver.process.wait(60) == code
+    deadline = time.monotonic() + 30
+    while group_members(driver.process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert group_members(driver.process.pid) == []

@@ -1,4 +1,4 @@
-"""Breakpoints are hit alike, whether tracing begins with the program or as late as they allow."""
+"""Breakpoints are hit alike, whether tracing begins with the program or late, and no program notices."""
 
 from __future__ import annotations
 
@@ -77,11 +77,10 @@ def spread(n):
         n
         and x
     ):
-        pass
-    return (
-        n
-        + 1
-    )
+        return (
+            n
+            + 1
+        )
 
 def spread_at_once(n):
     return [
@@ -109,12 +108,10 @@ class Kind:
         each
         for each in range(2)
     ])
-
     def method(self):
         class Local:
             size = 1
         return Local.size
-
     @property
     def doubled(self): return 2 * self.method()
 
@@ -136,18 +133,10 @@ ESCAPED = []
 
 @pytest.mark.parametrize("n", range(3))
 def test_all(n):
-    shapes.plain(n)
-    shapes.declared()
-    shapes.documented()
-    shapes.one_line(n)
-    shapes.looping(n)
-    shapes.outer(n)
-    shapes.recursive(n)
-    shapes.spread(n)
-    shapes.spread_at_once(n)
-    shapes.decorated()
-    shapes.caught()
-    shapes.waits()
+    for shape in ("plain", "one_line", "looping", "outer", "recursive", "spread", "spread_at_once"):
+        getattr(shapes, shape)(n)
+    for shape in ("declared", "documented", "decorated", "caught", "waits"):
+        getattr(shapes, shape)()
     assert shapes.Kind().doubled == 2
 
 @pytest.mark.parametrize("n", range(3))
@@ -218,21 +207,10 @@ def test_stepping_in_does_not_stop_twice(start_test: Start) -> None:
 
 def test_a_generator_that_is_entered_while_something_else_is_traced(start_test: Start) -> None:
     module = "def add(n):\n    return n + 1\n\n\ndef each():\n    yield 1\n    yield 2\n    yield 3\n"
-    text = """\
-        import late
-
-        EACH = late.each()
-
-        def test_a():
-            late.add(1)
-            next(EACH)
-
-        def test_b():
-            next(EACH)
-
-        def test_c():
-            next(EACH)
-    """
+    text = (
+        "import late\n\nEACH = late.each()\n\ndef test_a():\n    late.add(1)\n    next(EACH)\n\n"
+        "def test_b():\n    next(EACH)\n\ndef test_c():\n    next(EACH)\n"
+    )
     reply = start_test(text, module).do(*(f"log late.py:{line}, 1" for line in (2, 6, 7, 8)), "c")
     assert [each["line"] for each in reply["results"][-1]["log"]] == [2, 6, 7, 8]
 
@@ -242,3 +220,156 @@ def test_expressions_of_breakpoints_set_off_no_others(start_test: Start) -> None
     driver = start_test("import late\n\ndef test_add():\n    late.add(1)\n", module)
     driver.do("b late.py:2", "log late.py:6, double(n)", "b late.py:6, double(n) == 2")
     driver.check(("c", "late.py:6 double(n) = 2\nbreakpoint late.py:6 add"))
+
+
+UNDISTURBED = {
+    "nothing is traced before a function with a breakpoint or between tests": """\
+        import sys
+        import late
+
+        COLLECTED = sys.gettrace()
+
+        def test_before():
+            assert COLLECTED is None
+            assert sys.gettrace() is None
+
+        def test_add():
+            late.add(1)
+            assert sys.gettrace() is not None
+
+        def test_after():
+            assert sys.gettrace() is None
+    """,
+    "a program that traces itself keeps its trace function": """\
+        import sys, threading
+        import late
+
+        EVENTS = []
+
+        def trace(frame, event, arg):
+            EVENTS.append(frame.f_code)
+
+        def test_before():
+            late.add(1)
+            sys.settrace(trace)
+            late.add(2)
+
+        def test_after():
+            late.add(3)
+            thread = threading.Thread(target=int)
+            thread.start()
+            thread.join()
+            assert sys.gettrace() is trace
+            assert EVENTS.count(late.add.__code__) == 2
+            sys.settrace(None)
+    """,
+    "a program that traces its threads, or profiles": """\
+        import sys, threading
+        import late
+
+        CALLED, STARTED = [], []
+
+        def trace(frame, event, arg):
+            STARTED.append(frame.f_code)
+
+        def test_before():
+            late.add(1)
+            threading.settrace(trace)
+
+        def test_after():
+            thread = threading.Thread(target=late.add, args=(1,))
+            thread.start()
+            thread.join()
+            assert late.add.__code__ in STARTED
+            threading.settrace(None)
+
+        def test_profile():
+            sys.setprofile(lambda frame, event, arg: CALLED.append(frame.f_code.co_name) if event == "call" else None)
+            late.add(1)
+            sys.setprofile(None)
+            assert CALLED == ["add"]
+    """,
+}
+
+
+@pytest.mark.parametrize("name", UNDISTURBED)
+def test_programs_do_not_notice(start_test: Start, name: str) -> None:
+    reply = start_test(UNDISTURBED[name]).do("b late.py:2, n == 7", "log late.py:2, n", "c")
+    assert (reply["state"], reply["exit_code"]) == ("exited", 0)
+    if "itself" in name:
+        assert [each["value"] for each in reply["results"][-1]["log"]] == ["1"]
+
+
+def test_what_warns_when_it_is_compiled_warns_once(start_test: Start) -> None:
+    driver = start_test("import late\n\ndef test_add():\n    late.add(2)\n", "def add(n):\n    return n is 1\n")
+    driver.check(("b late.py:2", "breakpoint 1 at late.py:2"), ("c", "breakpoint late.py:2 add"), ("c", ""))
+    assert driver.printed.count("SyntaxWarning") == 1
+
+
+IN_A_THREAD = """\
+    import threading
+    def test_it():
+        thread = threading.Thread(target=__import__, args=("late",))
+        thread.start()
+        thread.join()
+        import late
+        assert late.add(1) == 2
+"""
+TRACED = "import sys\nsys.settrace(lambda *_: None)\nimport late\n\ndef test_add():\n    late.add(1)\n"
+
+
+@pytest.mark.parametrize("text", [IN_A_THREAD, TRACED], ids=["thread", "traced"])
+def test_a_module_that_is_imported_elsewhere(start_test: Start, text: str) -> None:
+    driver = start_test(text)
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    assert driver.do("c")["exit_code"] == 0
+
+
+LOADER = """
+import importlib.machinery, os, sys
+
+class Loader(importlib.machinery.SourceFileLoader):
+    def source_to_code(self, data, path, **options):
+        return super().source_to_code(data.replace(b"+ 1", b"+ 100"), path, **options)
+
+def find(folder):
+    if folder != os.getcwd():
+        raise ImportError
+    return importlib.machinery.FileFinder(folder, (Loader, [".py"]))
+
+sys.path_hooks.insert(0, find)
+sys.path_importer_cache.clear()
+"""
+
+
+def test_a_loader_that_changes_the_source(start_test: Start, project: Path) -> None:
+    script(project, LOADER, "conftest.py")
+    driver = start_test("import late\n\ndef test_add():\n    assert late.add(1) == 101\n")
+    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
+    assert driver.do("c")["exit_code"] == 0
+
+
+def test_a_breakpoint_in_a_conftest_and_an_exception_elsewhere_later(start_test: Start, project: Path) -> None:
+    configure = "def pytest_configure(config):\n    config.value = 1\n"
+    script(project, f"import pytest\n{configure}\n@pytest.fixture\ndef one():\n    return 1\n", "conftest.py")
+    tests = """\
+        import late
+        def test_first(one):
+            try:
+                late.fail()
+            except KeyError:
+                pass
+        def test_second(one):
+            test_first(one)
+    """
+    driver = start_test(tests, "def fail():\n    raise KeyError('x')\n")
+    driver.do("b conftest.py:1", "b conftest.py:3", "b conftest.py:7")
+    driver.check(
+        ("c", "breakpoint conftest.py:1 <module>"),
+        ("c", "breakpoint conftest.py:3 pytest_configure"),
+        ("c", "breakpoint conftest.py:7 one"),
+        ("c", "breakpoint conftest.py:7 one"),
+        ("catch KeyError", "breakpoint 4 on KeyError"),
+        ("c", "raised late.py:2 fail: KeyError: 'x'"),
+    )
+    assert driver.do("c")["exit_code"] == 0

@@ -133,15 +133,6 @@ CONVERSATIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("c", ""),
         ],
     ),
-    "an exception stops where it is raised": (
-        CATCHING,
-        [
-            ("catch KeyError", "breakpoint 1 on KeyError"),
-            ("c", "raised script.py:9 lookup: KeyError: 'two'"),
-            ("p text", "text = 'two'"),
-            ("c", ""),
-        ],
-    ),
     "every exception": (
         CATCHING,
         [
@@ -149,6 +140,7 @@ CONVERSATIONS: dict[str, tuple[str, list[tuple[str, str]]]] = {
             ("c", "raised script.py:3 parse: ValueError: ..."),
             ("c", "raised script.py:3 parse: ValueError: ..."),
             ("c", "raised script.py:9 lookup: KeyError: 'two'"),
+            ("p text", "text = 'two'"),
             ("c", ""),
         ],
     ),
