@@ -107,12 +107,7 @@ def open_episodes(section: LiveSection) -> EpisodeSource:
 
 def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: Mapping[str, float]) -> float | None:
     """Plays one episode and returns its reward, the weighted sum of its scores; None if the sandbox did not start or
-    broke, or if one of the scores is not known.
-
-    Args:
-        episode: not begun yet; closed at the end.
-        write: asks the model for the next turn.
-        weights: the weight of each score that counts.
+    broke, or if one of the scores is not known. The episode has not begun yet, and is closed at the end.
     """
     try:
         while (request := episode.next_request()) is not None:
@@ -128,15 +123,7 @@ def play(episode: Episode, write: Callable[[Request], GeneratedTurn], weights: M
 def generate_turn(
     model: Any, tokenizer: PreTrainedTokenizerBase, template: str, request: Request, max_tokens: int
 ) -> GeneratedTurn:
-    """The next turn, by greedy decoding, without its end token.
-
-    Args:
-        model: left in the mode (training or evaluation) that it was in.
-        tokenizer: of the model.
-        template: the chat template that is served.
-        request: the conversation so far, and the tools.
-        max_tokens: maximum number of tokens in the turn.
-    """
+    """The next turn, by greedy decoding with the template that is served, without its end token."""
     import torch
 
     encoded = encode_chat(

@@ -59,11 +59,7 @@ Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None
 
 
 def train_grpo(config: GrpoConfig, episodes: EpisodeSource | None = None) -> TrainResult:
-    """Runs a config; a stopped run goes on from its newest checkpoint.
-
-    Args:
-        config: what to do.
-        episodes: what is played, instead of what the config names.
+    """Runs a config on its episodes, or on others; a stopped run goes on from its newest checkpoint.
 
     Raises:
         ConfigError: the config, the model or the run folder is wrong.
@@ -208,10 +204,8 @@ class TokenRollouts:
     """Plays batches of episodes with a model that reads and writes tokens.
 
     Args:
-        episodes: where episodes are played.
         generate: turns the tokens of each conversation into the tokens of its next turn, and their log probabilities
             if the generator gives them.
-        tokenizer: of the model.
         template: the chat template that the model was trained with.
         max_completion: maximum tokens of an episode after the prompt.
     """
@@ -327,12 +321,8 @@ class LiveTrainer(GRPOTrainer):
     """GRPO on live episodes.
 
     Of what is private in TRL, this overrides `_generate_and_score_completions`, calls `_generate_single_turn` and reads
-    `_tokenizer`. Any minor version may change them, which is another reason for the pin.
-
-    Args:
-        episodes: where episodes are played.
-        template: the chat template that the model was trained with.
-        kwargs: those of TRL's trainer; the rows of its dataset hold `prompt` and `task`.
+    `_tokenizer`. Any minor version may change them, which is another reason for the pin. The rows of the dataset hold
+    `prompt` and `task`.
     """
 
     def __init__(self, *, episodes: EpisodeSource, template: str, **kwargs: Any) -> None:

@@ -75,8 +75,7 @@ def starting_tokenizer(config: TrainerConfig) -> PreTrainedTokenizerBase:
 def open_renderer(config: RowsConfig, rows: Dataset) -> Renderer:
     """Renders rows for the config's model, with the config's chat template or the model's own.
 
-    Raises:
-        ConfigError: the model or the template cannot be read, or the rows have tools and the template leaves them out.
+    Raises ConfigError where they cannot be read, or where the rows have tools and the template leaves them out.
     """
     tokenizer = starting_tokenizer(config)
     own = tokenizer.chat_template
@@ -198,10 +197,8 @@ def in_bf16(config: TrainerConfig) -> bool:
 def unpack(file: Path) -> Path:
     """A model folder with the weights of `file`, dequantized to bfloat16, and its tokenizer.
 
-    It is made in the cache, once for each content, and appears there only when it is complete.
-
-    Raises:
-        ConfigError: the file is missing, not GGUF, or of an architecture that transformers does not read.
+    It is made in the cache, once for each content, and appears there only when it is complete. Raises ConfigError for
+    a file that is missing, not GGUF, or of an architecture that transformers does not read.
     """
     cache = cache_folder()
     folder = cache / "models" / f"{file.stem}-{_digest(file)}"
@@ -329,15 +326,8 @@ def served_template(marked: str) -> str:
 
 
 def template_to_serve(tokenizer: PreTrainedTokenizerBase, marked: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The model's own template where it renders as trained, else the trained one without its marks.
-
-    Args:
-        tokenizer: tokenizer of the model.
-        marked: the template that is trained.
-        rows: some conversations, with `messages` and perhaps `tools`.
-
-    Raises:
-        ConfigError: neither does.
+    """The model's own template where it renders these rows as the `marked` one that is trained, else that one without
+    its marks. Raises ConfigError where neither does.
     """
     own = tokenizer.chat_template
     for template in (own, served_template(marked), marked):

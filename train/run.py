@@ -260,13 +260,8 @@ def save_model(
 ) -> None:
     """Writes the result; model/ appears when it is whole. Every process has to call this, one of them writes.
 
-    Args:
-        config: of the run.
-        folder: of the run.
-        trainer: has trained the model.
-        tokenizer: of the model, with the template that is served.
-        card: the text of README.md.
-        has_adapters: the model has adapters, which are written apart and merged into the weights.
+    The tokenizer has the template that is served; the card is the text of README.md. Adapters are written apart and
+    merged into the weights.
     """
     # Where each process holds only a part of the weights, all of them have to help to put the whole together.
     state = trainer.accelerator.get_state_dict(trainer.model) if is_sharded(trainer) else None

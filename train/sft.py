@@ -224,12 +224,8 @@ def _tokens_to_train(
 
     Qwen2.5-Coder-0.5B-Instruct shares the row of `<tool_call>` in its output layer with 3,217 other tokens. Adapters of
     the other layers cannot make the model prefer one of them: after 158 steps it wrote any of the others in its place,
-    in 33 of 62 episodes to the end. So the weights of such tokens are trained as well.
-
-    Args:
-        model: the model, without adapters.
-        tokenizer: its tokenizer; only tokens that were added to its vocabulary are looked at.
-        labels: the tokens that the model is to write, for each row of the dataset.
+    in 33 of 62 episodes to the end. So the weights of such tokens are trained as well, where they are among the
+    `labels` and were added to the tokenizer's vocabulary.
     """
     shared = set(indistinguishable_tokens(model, sorted(tokenizer.added_tokens_decoder)))
     written = sorted({token for row in labels for token in row} & shared) if shared else []

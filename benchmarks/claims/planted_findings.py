@@ -37,7 +37,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         planted = plant(options.run, Path(folder), options.count, options.seed)
-        argv = [sys.executable, "-m", "gumshoe.cli", "probe", folder, "--sandbox", options.sandbox, "--json"]
+        argv = [sys.executable, "-m", "gumshoe", "probe", folder, "--sandbox", options.sandbox, "--json"]
         said = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False).stdout
     checks = Counter(
         f"{kind_of(finding)}: {finding.check.status if finding.check else 'not run'}"

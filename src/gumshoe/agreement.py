@@ -45,15 +45,7 @@ WEIGHTS: Mapping[str, float] = {"line_f1": 1.0, "grounding": 0.3, "format": 0.3,
 
 
 def check_weights(weights: Mapping[str, float], scores: Collection[str]) -> None:
-    """Refuses a weight for a score that no episode has.
-
-    Args:
-        weights: the weight of each score, by name.
-        scores: the names of the scores of an episode.
-
-    Raises:
-        ConfigError: a weight names no score.
-    """
+    """Raises ConfigError for a weight of a score that no episode has; `scores` are the names of those that one has."""
     unknown = sorted(weights.keys() - set(scores))
     if unknown:
         known = ", ".join(sorted(scores))
@@ -61,11 +53,8 @@ def check_weights(weights: Mapping[str, float], scores: Collection[str]) -> None
 
 
 def weighted_sum(scores: Mapping[str, float | None], weights: Mapping[str, float]) -> float | None:
-    """The reward of an episode; None if a score that counts is not known.
-
-    Args:
-        scores: the scores of the episode, 0 to 1 each; those without a weight do not count.
-        weights: the weight of each score that counts; each is one of `scores`.
+    """The reward of an episode with these scores, of which those with a weight count; None if one of them is not
+    known.
     """
     total = 0.0
     for name, weight in weights.items():

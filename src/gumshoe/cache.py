@@ -22,11 +22,8 @@ ResultT = TypeVar("ResultT")
 class JsonlCache:
     """A mapping of keys to facts that outlives the process. What is kept is on disk when `keep` returns.
 
-    Args:
-        path: the file; read if it is there (a torn last line is cut off), appended to.
-
-    Raises:
-        DatasetError: the file has a line that Gumshoe did not write.
+    A file that is there is read, a torn last line cut off, and appended to. Raises DatasetError if it has a line that
+    Gumshoe did not write.
     """
 
     def __init__(self, path: Path) -> None:
@@ -76,12 +73,7 @@ def _read(path: Path) -> dict[str, Mapping[str, Any]]:
 
 
 class FolderCache(Generic[ResultT]):
-    """Results of a type that pydantic can write as JSON, each in a folder of its own for its files.
-
-    Args:
-        folder: holds these folders, named by the keys.
-        kind: the type of the results.
-    """
+    """Results of a type that pydantic can write as JSON, each in a folder named by its key, for its files."""
 
     def __init__(self, folder: Path, kind: type[ResultT]) -> None:
         self.folder = folder

@@ -208,7 +208,3 @@ def _complete_paths(parser: argparse.ArgumentParser) -> None:
                 _complete_paths(command)
         elif action.type is Path:
             setattr(action, "complete", shtab.FILE)  # noqa: B010 - an attribute that only shtab knows
-
-
-if __name__ == "__main__":
-    sys.exit(main())

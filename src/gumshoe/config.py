@@ -265,11 +265,7 @@ def config_hash(config: BaseModel) -> str:
 def earlier_config(folder: Path, model: type[BaseModel], command: str) -> dict[str, Any] | None:
     """The config in a run folder, which says what command the run is of; None if there is none.
 
-    Args:
-        folder: the run folder, which may be missing.
-        model: the command's config. One that lacks a key that this one needs is of another command, not of another
-            version.
-        command: its name.
+    One that lacks a key that the `model` of this command needs is of another command, not of another version.
 
     Raises:
         ConfigError: the folder belongs to another command.

@@ -67,10 +67,7 @@ def _search(folder: Path) -> None:
 
 def load_path(path: str, what: str) -> Any:
     """The attribute that `package.module:attribute` names. The module is installed, beside the config, or in the
-    current folder, whichever comes first.
-
-    Raises:
-        ConfigError: it cannot be imported; the message calls it a `what`.
+    current folder, whichever comes first. Raises ConfigError, which calls it a `what`, where it cannot be imported.
     """
     module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     _search(Path.cwd())
@@ -99,15 +96,8 @@ def _raised(error: Exception, frames: Sequence[FrameSummary]) -> str:
 
 
 def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
-    """What a known name or a path stands for; of a class, an instance made without arguments.
-
-    Args:
-        name: one of the known names, or a path `package.module:attribute`.
-        what: what was wanted, for messages.
-        known: name to path.
-
-    Raises:
-        ConfigError: the name is unknown, or cannot be imported; or the class cannot be made.
+    """What a known name or a path `package.module:attribute` stands for; of a class, an instance made without
+    arguments. Raises ConfigError, which calls it a `what`, for a name that is unknown or cannot be imported or made.
     """
     if name in known or is_path(name):
         loaded = load_path(known.get(name, name), what)

@@ -54,11 +54,7 @@ class _Screened:
 
 
 class StatusLine:
-    """How something is getting on: on a terminal, one line that is written over; elsewhere, a line for each text.
-
-    Args:
-        stream: where it is shown.
-    """
+    """How something is getting on: on a terminal, one line that is written over; elsewhere, a line for each text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

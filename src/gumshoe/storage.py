@@ -187,12 +187,8 @@ def ends_whole(path: Path) -> bool:
 def read_jsonl(
     path: Path, *, error: type[GumshoeError] = DatasetError, finished: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects in a file of JSON lines with their line numbers, from 1. Empty lines are skipped.
-
-    Args:
-        path: the file.
-        error: what is raised when the file is missing, unreadable, or a line is not a JSON object.
-        finished: leave out a last line without a line end.
+    """The objects in a file of JSON lines with their line numbers, from 1. Empty lines are skipped, and with `finished`
+    a last line without a line end. Raises `error` where the file is unreadable, or a line is not a JSON object.
     """
     for number, value in _read_lines(path, parse_json, error, finished):
         if not isinstance(value, dict):

@@ -32,8 +32,7 @@ def load_rows(
         columns: the columns that it must have; default `messages`, or `prompt` and `completion`.
 
     Raises:
-        DatasetError: the folder, the view, the split or the column is missing, or there are
-            no rows.
+        DatasetError: one of these is missing, or there are no rows.
     """
     import datasets
     from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
@@ -59,14 +58,11 @@ def load_rows(
     rows = splits[split]
     assert isinstance(rows, datasets.Dataset)
     known = ", ".join(rows.column_names)
-    if columns is not None and not set(columns) <= set(rows.column_names):
+    if columns is None:
+        has_completions = {"prompt", "completion"} <= set(rows.column_names)
+        columns = ("prompt", "completion") if has_completions else ("messages",)
+    if not set(columns) <= set(rows.column_names):
         raise DatasetError(f"view {view} of dataset {folder} lacks a column of {', '.join(columns)}: it has {known}")
-    if (
-        columns is None
-        and "messages" not in rows.column_names
-        and not {"prompt", "completion"} <= set(rows.column_names)
-    ):
-        raise DatasetError(f"dataset {folder} has no column messages (nor prompt and completion): it has {known}")
     if "id" in rows.column_names:
         # Episodes end in any order; the same ones make the same model.
         ids = list(rows["id"])

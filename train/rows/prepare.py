@@ -86,10 +86,7 @@ def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) ->
     """Renders every row: the `input_ids` and `labels` that the trainer gets, and the report on them.
 
     They go to the file `out` a batch at a time and are read back from there as they are needed, so that memory does
-    not grow with the tokens.
-
-    Raises:
-        DatasetError: a row cannot be rendered.
+    not grow with the tokens. Raises DatasetError where a row cannot be rendered.
     """
     import pyarrow as pa
     from datasets import Dataset, Features, List, Value

@@ -92,10 +92,6 @@ class Renderer:
     user and tool results never do, nor does what a server writes to begin the assistant's turn, which some templates
     mark as the assistant's. Control tokens in the text of a row are escaped, as they are where the model is served (see
     `gumshoe.text`); a row with one of this tokenizer that escaping does not know is refused.
-
-    Args:
-        tokenizer: tokenizer of the model.
-        template: a template with generation marks (see `training_template`).
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, template: str) -> None:
@@ -114,7 +110,6 @@ class Renderer:
         """Tokens and labels of a row with `messages` and perhaps `tools`.
 
         Args:
-            row: what is rendered.
             masked: assistant messages that do not train, counted from 0 among the assistant messages.
             sampled: by the same count, the token ids that the model sampled for a message: if they are from this
                 tokenizer, they replace what rendering its text gives, and train.
@@ -290,12 +285,7 @@ def _splice(
     """A rendered conversation with sampled turns in their places.
 
     What the template puts after the end of a turn stays. A turn that was cut off lacks the token that ends it: that
-    token is read, but does not train.
-
-    Args:
-        tokenizer: the tokenizer of the model that is trained.
-        rendered: the conversation.
-        sampled: by turn, its message and the ids that were sampled for it.
+    token is read, but does not train. `sampled` holds, by turn, its message and the ids that were sampled for it.
     """
     ids: list[int] = []
     mask: list[int] = []

@@ -194,10 +194,7 @@ class Window:
 def windows(messages: Messages, fits: Callable[[Messages], bool], *, single: bool = False) -> list[Window] | None:
     """The windows of a conversation; a single whole one if it fits. None if a turn cannot be made to fit.
 
-    Args:
-        messages: the conversation.
-        fits: whether these messages fit in one row.
-        single: one window per turn, instead of as many turns as fit.
+    With `single` there is one window per turn, instead of as many turns as fit.
     """
     turns = _turns(messages)
     if not turns or (not single and fits(messages)):

@@ -183,19 +183,10 @@ def _check_model(model: str) -> None:
 
 
 def run_stage(number: str, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
-    """Runs a stage; nothing in it asks the Hugging Face hub.
+    """Runs the stage with a number such as `2/5`; nothing in it asks the Hugging Face hub.
 
-    On a terminal, one line tells how it gets on, and the rest goes to the log alone.
-
-    Args:
-        number: which of the stages it is, such as `2/5`.
-        stage: its command.
-        console: where it is shown.
-        log: the file that all that it prints is appended to.
-        short: whether it is run in its short form.
-
-    Raises:
-        StageFailed: the stage ended with an exit code other than 0.
+    On a terminal, one line tells how it gets on, and the rest goes to the log alone. Raises StageFailed if it ended
+    with an exit code other than 0.
     """
     words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
     console.print(f"\n[{number}] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)
@@ -326,12 +317,7 @@ def _step_lines(step: Step, facts: Iterable[str]) -> Iterable[Text]:
 
 
 def outcome_table(summary: Summary, episodes: Mapping[str, Iterable[Trajectory]]) -> Table:
-    """The trained model beside the first suspect, by group of tasks.
-
-    Args:
-        summary: the evaluation.
-        episodes: those of the trained model, by group.
-    """
+    """The trained model, with its episodes, beside the first suspect, by group of tasks."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     arms = {arm.name: arm for arm in summary.arms}
     table.add_column("held out, beside first suspect")
