@@ -226,12 +226,15 @@ def test_an_output_folder_that_cannot_be_made_is_a_mistake(words: str, out: str,
     assert out.partition("/below")[0] in complaint(run_here(*words.replace("OUT", out).split()))
 
 
-def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_here: Run
-):
+def test_a_command_that_lacks_an_optional_package_says_how_to_get_it(tmp_path: Path):
+    """In a process of its own, which has not imported the package yet."""
     (tmp_path / "run.yaml").write_text("dataset: nowhere\nout: made\nmodel: nowhere\n", encoding="utf-8")
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    assert "transformers is missing: pip install 'gumshoe-debug[train]'" in complaint(run_here("train", "run.yaml"))
+    blocked = (
+        "import sys; sys.modules['transformers'] = None; from gumshoe.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    argv = [sys.executable, "-c", blocked, "train", "run.yaml"]
+    done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert "transformers is missing: pip install 'gumshoe-debug[train]'" in complaint(done)
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path):

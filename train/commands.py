@@ -8,7 +8,6 @@ import argparse
 import os
 from pathlib import Path
 from statistics import median_high
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -20,19 +19,13 @@ from gumshoe.train.config import AnyConfig, DpoConfig, GrpoConfig, TrainConfig, 
 from gumshoe.train.masks import mask_text
 from gumshoe.train.model import check_tools, load_tokenizer, local_model, open_renderer, quieten, read_template
 from gumshoe.train.rows.dataset import conversations, load_rows
-from gumshoe.train.rows.prepare import prepare, rendered_row
+from gumshoe.train.rows.prepare import Preflight, RowReport, reported
+from gumshoe.train.rows.render import Rendered
 
 if TYPE_CHECKING:
     from gumshoe.train.run import TrainResult
 
-__all__ = [
-    "configure_preflight",
-    "configure_train",
-    "configure_unpack",
-    "run_preflight",
-    "run_train",
-    "run_unpack",
-]
+__all__ = ["configure_preflight", "configure_train", "configure_unpack", "run_preflight", "run_train", "run_unpack"]
 
 
 TRAIN_EXAMPLES = """\
@@ -127,10 +120,15 @@ def run_preflight(arguments: argparse.Namespace) -> int:
 def _show_rows(config: TrainConfig, number: int) -> None:
     rows = load_rows(Path(config.dataset), config.view, config.train_split, limit=config.limit)
     renderer = open_renderer(config, rows)
-    with TemporaryDirectory() as scratch:
-        prepared, report = prepare(rows, renderer, config.sampling, Path(scratch) / "rows.arrow")
-        _check_row(number, len(prepared))  # There may be more than in the dataset, as long ones are cut into windows.
-        example = rendered_row(prepared[number])
+    reports: list[RowReport] = []
+    example: Rendered | None = None
+    for row, rendered in reported(rows, renderer, config.sampling):
+        reports.append(row)
+        if row.index == number:
+            example = rendered
+    _check_row(number, len(reports))  # There may be more than in the dataset, as long ones are cut into windows.
+    assert example is not None
+    report = Preflight(tuple(reports), config.max_length)
     console = Console(highlight=False)
     console.print(mask_text(renderer, example), soft_wrap=True)
     counts = {"tokens": [row.tokens for row in report.rows], "trained": [row.trained for row in report.rows]}

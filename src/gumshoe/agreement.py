@@ -11,15 +11,7 @@ from collections.abc import Collection, Mapping
 
 from gumshoe.errors import ConfigError
 
-__all__ = [
-    "INVALID_KINDS",
-    "KEEP_TURNS",
-    "STEP",
-    "WEIGHTS",
-    "check_weights",
-    "left_out",
-    "weighted_sum",
-]
+__all__ = ["INVALID_KINDS", "KEEP_TURNS", "STEP", "WEIGHTS", "check_weights", "left_out", "weighted_sum"]
 
 
 KEEP_TURNS = 2

@@ -37,14 +37,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "probe": ("gumshoe.collect.commands.runs", "run the probes of stored reports again, in fresh sandboxes"),
     "filter": ("gumshoe.collect.commands.data", "keep the trajectories that pass named rules"),
     "export": ("gumshoe.collect.commands.data", "turn a run into a Hugging Face dataset"),
-    "convert": (
-        "gumshoe.collect.commands.data",
-        "convert trajectories to ATIF, or from ATIF, SWE-agent and others",
-    ),
-    "preflight": (
-        "gumshoe.train.commands",
-        "show which tokens of a dataset would be trained on, and check it",
-    ),
+    "convert": ("gumshoe.collect.commands.data", "convert trajectories to ATIF, or from ATIF, SWE-agent and others"),
+    "preflight": ("gumshoe.train.commands", "show which tokens of a dataset would be trained on, and check it"),
     "unpack": ("gumshoe.train.commands", "make a model folder from a .gguf file, with a template for tools"),
     "train": ("gumshoe.train.commands", "fine-tune a model on a dataset"),
     "serve": ("gumshoe.eval.commands.servers", "serve a model folder behind an OpenAI-compatible endpoint"),

@@ -30,15 +30,7 @@ from gumshoe.records import (
     Trajectory,
 )
 
-__all__ = [
-    "SANDBOX_KINDS",
-    "Policy",
-    "Sandbox",
-    "SandboxKind",
-    "Scorer",
-    "Session",
-    "Workspace",
-]
+__all__ = ["SANDBOX_KINDS", "Policy", "Sandbox", "SandboxKind", "Scorer", "Session", "Workspace"]
 
 
 SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
@@ -147,12 +139,7 @@ class Sandbox(Protocol):
         ...
 
     def grep(
-        self,
-        pattern: str,
-        path: str = ".",
-        *,
-        ignore: Sequence[tuple[bool, str]] = (),
-        limit: int = 200,
+        self, pattern: str, path: str = ".", *, ignore: Sequence[tuple[bool, str]] = (), limit: int = 200
     ) -> tuple[list[Match], bool]:
         """Lines that a regular expression matches in text files below `path`, and whether there were more."""
         ...

@@ -7,20 +7,20 @@ were missing. Here every row is rendered, and a row that is too long or has noth
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from gumshoe.errors import DatasetError
 from gumshoe.train.rows.dataset import conversations
 from gumshoe.train.rows.render import NO_DRIFT, Drift, Rendered, Renderer
-from gumshoe.train.rows.samples import Sample, Sampling, samples
+from gumshoe.train.rows.samples import Sampling, samples
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Preflight", "RowReport", "prepare", "rendered_row", "row_report"]
+__all__ = ["Preflight", "RowReport", "prepare", "reported"]
 
 _NAMED = 3
 _BATCH = 256
@@ -82,53 +82,45 @@ class Preflight:
             )
 
 
+def reported(rows: Dataset, renderer: Renderer, sampling: Sampling) -> Iterator[tuple[RowReport, Rendered]]:
+    """Every sample of the rows, with the report on it. Raises DatasetError where a row cannot be rendered."""
+    found = (sample for row in conversations(rows) for sample in samples(row, renderer, sampling))
+    for index, sample in enumerate(found):
+        rendered = sample.rendered
+        report = RowReport(
+            index=index,
+            id=sample.id or str(index),
+            tokens=len(rendered.input_ids),
+            trained=rendered.trained,
+            too_long=len(rendered.input_ids) > sampling.max_length,
+            masked=sample.masked,
+            drift=rendered.drift,
+        )
+        yield report, rendered
+
+
 def prepare(rows: Dataset, renderer: Renderer, sampling: Sampling, out: Path) -> tuple[Dataset, Preflight]:
-    """Renders every row: the `input_ids` and `labels` that the trainer gets, and the report on them.
+    """The `input_ids` and `labels` that the trainer gets, and the report on them. Raises DatasetError.
 
     They go to the file `out` a batch at a time and are read back from there as they are needed, so that memory does
-    not grow with the tokens. Raises DatasetError where a row cannot be rendered.
+    not grow with the tokens.
     """
     import pyarrow as pa
     from datasets import Dataset, Features, List, Value
 
     numbers = List(Value("int32"))
-    features = Features({"input_ids": numbers, "labels": numbers, "masked": numbers})
-    schema = features.arrow_schema
+    schema = Features({"input_ids": numbers, "labels": numbers}).arrow_schema
     reports: list[RowReport] = []
     out.parent.mkdir(parents=True, exist_ok=True)
     fresh = out.with_name(f".{out.name}.new")
     with pa.OSFile(str(fresh), "wb") as file, pa.ipc.new_stream(file, schema) as writer:
-        ready = (sample for row in conversations(rows) for sample in samples(row, renderer, sampling))
+        ready = reported(rows, renderer, sampling)
         while batch := list(itertools.islice(ready, _BATCH)):
-            reports += [row_report(len(reports) + at, sample, sampling) for at, sample in enumerate(batch)]
-            writer.write_batch(pa.RecordBatch.from_pylist([_columns(sample.rendered) for sample in batch], schema))
+            reports += [report for report, _ in batch]
+            columns = [{"input_ids": rendered.input_ids, "labels": rendered.labels} for _, rendered in batch]
+            writer.write_batch(pa.RecordBatch.from_pylist(columns, schema))
     fresh.replace(out)
     return Dataset.from_file(str(out)), Preflight(tuple(reports), sampling.max_length)
-
-
-def _columns(rendered: Rendered) -> dict[str, Any]:
-    masked = [edge for span in rendered.masked for edge in span]
-    return {"input_ids": rendered.input_ids, "labels": rendered.labels, "masked": masked}
-
-
-def rendered_row(columns: Mapping[str, Any]) -> Rendered:
-    """A prepared row as it was rendered."""
-    edges: list[int] = columns["masked"]
-    return Rendered(columns["input_ids"], columns["labels"], tuple(zip(edges[::2], edges[1::2], strict=True)))
-
-
-def row_report(index: int, sample: Sample, sampling: Sampling) -> RowReport:
-    """Reports on the sample that becomes a row."""
-    rendered = sample.rendered
-    return RowReport(
-        index=index,
-        id=sample.id or str(index),
-        tokens=len(rendered.input_ids),
-        trained=rendered.trained,
-        too_long=len(rendered.input_ids) > sampling.max_length,
-        masked=sample.masked,
-        drift=rendered.drift,
-    )
 
 
 def _some(rows: Sequence[RowReport]) -> str:

@@ -308,11 +308,7 @@ def _splice(
 
 
 def _turn(
-    tokenizer: PreTrainedTokenizerBase,
-    own: list[int],
-    trains: list[int],
-    message: Mapping[str, Any],
-    tokens: list[int],
+    tokenizer: PreTrainedTokenizerBase, own: list[int], trains: list[int], message: Mapping[str, Any], tokens: list[int]
 ) -> tuple[list[int], list[int], Drift]:
     """The tokens of one turn, which of them train, and how they differ from those that were rendered."""
     stop = tokenizer.eos_token_id

@@ -91,12 +91,7 @@ def config(model: Path, out: Path, **changes: Any) -> GrpoConfig:
     base: dict[str, Any] = {
         "out": str(out),
         "model": str(model),
-        "episodes": {
-            "environment": EPISODES,
-            "live": {},
-            "weights": {"line_f1": 1.0, "format": 0.5},
-            "max_tokens": 60,
-        },
+        "episodes": {"environment": EPISODES, "live": {}, "weights": {"line_f1": 1.0, "format": 0.5}, "max_tokens": 60},
         "group": 4,
         "batch": 4,
         "max_steps": 2,
