@@ -1,6 +1,6 @@
 """Makes bugs without a language model: mutates a clean project and keeps what its own tests detect.
 
-    projects ──> candidates ──> judging ────────────> make ──> tasks, splits ──> a task set
+    projects ──> candidates ──> judging ────────────> make ──> tasks ──> a task set
                  (operators)    (env/inside/bugs)
 
 `make` is `gumshoe synth`, and drives the others: it draws candidates, has them judged, and writes the tasks.

@@ -13,7 +13,7 @@ from typing import TypeVar
 import libcst as cst
 
 from gumshoe.env.bugs.operators import OPERATORS
-from gumshoe.env.bugs.operators.mutation import Mutation, Operator, ParsedFile, apply
+from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, apply
 from gumshoe.env.diff import split_lines
 
 __all__ = [
@@ -60,16 +60,6 @@ class Candidate:
         return hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()[:8]
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A mutation of a file that an operator proposes."""
-
-    path: str
-    source: ParsedFile
-    operator: Operator
-    mutation: Mutation
-
-
 def candidates(
     source: str, seed: int, *, path: str = "module.py", operators: Collection[str] | None = None
 ) -> Iterator[Candidate]:
@@ -89,23 +79,22 @@ def project_candidates(
 
     Raises ValueError when no file is Python.
     """
-    proposals = _proposals(files, sorted(OPERATORS if operators is None else operators))
+    names, sources = sorted(OPERATORS if operators is None else operators), _parse(files)
+    proposals = [
+        [
+            (path, source, name, mutation)
+            for path, source in sources.items()
+            for mutation in OPERATORS[name].proposals(source)
+        ]
+        for name in names
+    ]
     rng = random.Random(f"gumshoe.synth {seed}")
-    for group in proposals.values():
+    for group in proposals:
         rng.shuffle(group)
-    return _distinct(proposals)
+    return _distinct(take_turns(proposals))
 
 
-def _distinct(proposals: dict[str, list[Proposal]]) -> Iterator[Candidate]:
-    seen: set[str] = set()
-    for proposal in take_turns(proposals.values()):
-        candidate = _candidate(proposal)
-        if candidate is not None and candidate.digest not in seen:
-            seen.add(candidate.digest)
-            yield candidate
-
-
-def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Proposal]]:
+def _parse(files: dict[str, str]) -> dict[str, ParsedFile]:
     sources: dict[str, ParsedFile] = {}
     broken: list[str] = []
     for path, text in sorted(files.items()):
@@ -115,14 +104,23 @@ def _proposals(files: dict[str, str], operators: list[str]) -> dict[str, list[Pr
             broken.append(f"{path}:{error.raw_line} is not Python: {error.message.splitlines()[0]}")
     if not sources:
         raise ValueError(broken[0] if broken else "there is no file")
-    return {
-        name: [
-            Proposal(path, source, OPERATORS[name], mutation)
-            for path, source in sources.items()
-            for mutation in OPERATORS[name].proposals(source)
-        ]
-        for name in operators
-    }
+    return sources
+
+
+def _distinct(proposals: Iterable[tuple[str, ParsedFile, str, Mutation]]) -> Iterator[Candidate]:
+    seen: set[str] = set()
+    for path, source, operator, mutation in proposals:
+        text = apply(source, mutation)
+        try:
+            if source.means(text):
+                continue
+        except (SyntaxError, ValueError):
+            continue
+        symbol = source.symbol(mutation.changes[0][0])
+        candidate = Candidate(path, operator, symbol, text, changed_lines(source, text))
+        if candidate.digest not in seen:
+            seen.add(candidate.digest)
+            yield candidate
 
 
 def take_turns(groups: Iterable[Iterable[ItemT]]) -> Iterator[ItemT]:
@@ -137,23 +135,6 @@ def take_turns(groups: Iterable[Iterable[ItemT]]) -> Iterator[ItemT]:
             yield item
             waiting.append(group)
             break
-
-
-def _candidate(proposal: Proposal) -> Candidate | None:
-    """The mutated file; None where nothing changes or what comes out is not Python."""
-    text = apply(proposal.source, proposal.mutation)
-    try:
-        if proposal.source.means(text):
-            return None
-    except (SyntaxError, ValueError):
-        return None
-    return Candidate(
-        path=proposal.path,
-        operator=proposal.operator.name,
-        symbol=proposal.source.symbol(proposal.mutation.changes[0][0]),
-        text=text,
-        lines=changed_lines(proposal.source, text),
-    )
 
 
 def changed_lines(source: ParsedFile, after: str) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Judges candidates by the tests of their project.
 
 `ProjectJudge` judges those of one project in one sandbox, and `JudgePool` those of all projects, in several sandboxes
-at a time. A `VerdictJournal` keeps the verdicts: what was judged before an interruption is not judged again.
+at a time. A journal keeps the verdicts: what was judged before an interruption is not judged again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
@@ -37,8 +36,8 @@ __all__ = [
     "JudgePool",
     "ProjectJudge",
     "UnfitTests",
-    "VerdictJournal",
     "VerdictStatus",
+    "known_or_judged",
 ]
 
 STARTUP_S = 60.0
@@ -138,7 +137,7 @@ class ProjectJudge:
             TaskError: the project has no tests, or they do not pass as they are.
             SandboxError: the sandbox broke.
         """
-        rows = [_row(candidate) for candidate in candidates]
+        rows = [{"id": one.digest, "files": {one.path: one.text}, "lines": {one.path: one.lines}} for one in candidates]
         clean, *answers = self._request(rows)
         self.passing = self.passing or self._accepted(clean)
         if [answer["id"] for answer in answers] != [row["id"] for row in rows]:
@@ -167,13 +166,10 @@ class ProjectJudge:
             raise UnfitTests(reason, tuple(seen["unstable"]))
         if self._suite.repeatable:
             timed = [test for test, paths in seen["clocks"].items() if any(map(holds_tests, paths))]
-            self._refuse(seen["unseeded"], "uses random numbers without a seed")
-            self._refuse(timed, "measures time")
+            for tests, why in ((seen["unseeded"], "uses random numbers without a seed"), (timed, "measures time")):
+                if tests:
+                    raise UnfitTests(f"project {self._name}: {tests[0]} {why}", tuple(tests), why)
         return passing
-
-    def _refuse(self, tests: Sequence[str], why: str) -> None:
-        if tests:
-            raise UnfitTests(f"project {self._name}: {tests[0]} {why}", tuple(tests), why)
 
     def _ending(self, status: str) -> str:
         """Why the first run of the tests has no result."""
@@ -194,12 +190,14 @@ class ProjectJudge:
         if len(failing) == len(self.passing):
             return CandidateVerdict("all_fail")
         passing = self._suite.named(test for test in self.passing if outcomes[test] in PASSING)
-        failures = {name: test for test in failing for name in self._suite.named([test])}
-        if not failures:
+        named = {name: answer["failures"][test] for test in failing for name in self._suite.named([test])}
+        if not named:
             return CandidateVerdict("survived")
-        return CandidateVerdict(
-            "killed", passing, {name: _failure(answer["failures"][test]) for name, test in failures.items()}
-        )
+        failures = {
+            name: FailedTest(facts["type"], facts["message"], tuple(map(tuple, facts["frames"])))
+            for name, facts in named.items()
+        }
+        return CandidateVerdict("killed", passing, failures)
 
     def _request(self, candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results = f"{self._folder}/results.jsonl"
@@ -234,43 +232,22 @@ class ProjectJudge:
             raise TaskError(f"project {self._name}: the judge's results are not JSON: {error}") from None
 
 
-def _row(candidate: Candidate) -> dict[str, Any]:
-    """A candidate as `env/inside/bugs` takes it."""
-    path = candidate.path
-    return {"id": candidate.digest, "files": {path: candidate.text}, "lines": {path: candidate.lines}}
+def known_or_judged(
+    journal: JsonlCache,
+    project: str,
+    batch: Sequence[Candidate],
+    judge: Callable[[Sequence[Candidate]], Sequence[CandidateVerdict]],
+) -> list[CandidateVerdict]:
+    """The verdicts on `batch`, in its order; `judge` is asked for those that the journal does not have.
 
-
-def _failure(facts: Mapping[str, Any]) -> FailedTest:
-    frames = tuple((path, line, function) for path, line, function in facts["frames"])
-    return FailedTest(facts["type"], facts["message"], frames)
-
-
-class VerdictJournal:
-    """A file of verdicts. It is valid for projects, tests and limits as they were when the verdicts were reached.
-
-    Args:
-        path: the file, a JSON object a line; read if it is there.
-
-    Raises:
-        DatasetError: the file has a line that Gumshoe did not write.
+    A journal is valid for projects, tests and limits as they were when its verdicts were reached.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._cache = JsonlCache(path)
-
-    def verdicts(
-        self,
-        project: str,
-        batch: Sequence[Candidate],
-        judge: Callable[[Sequence[Candidate]], Sequence[CandidateVerdict]],
-    ) -> list[CandidateVerdict]:
-        """The verdicts on `batch`, in its order; `judge` is asked for those that are not known."""
-        keys = [f"{project}:{candidate.digest}" for candidate in batch]
-        new = [(key, one) for key, one in zip(keys, batch, strict=True) if self._cache.get(key) is None]
-        if new:
-            for (key, _), verdict in zip(new, judge([candidate for _, candidate in new]), strict=True):
-                self._cache.keep(key, asdict(verdict))
-        return [_VERDICTS.validate_python(self._cache.get(key)) for key in keys]
+    keys = [f"{project}:{candidate.digest}" for candidate in batch]
+    new = [(key, one) for key, one in zip(keys, batch, strict=True) if journal.get(key) is None]
+    if new:
+        for (key, _), verdict in zip(new, judge([candidate for _, candidate in new]), strict=True):
+            journal.keep(key, asdict(verdict))
+    return [_VERDICTS.validate_python(journal.get(key)) for key in keys]
 
 
 class JudgePool:
@@ -281,7 +258,7 @@ class JudgePool:
         journal: has verdicts of earlier runs, and takes in the new ones.
     """
 
-    def __init__(self, config: SynthConfig, journal: VerdictJournal | None = None) -> None:
+    def __init__(self, config: SynthConfig, journal: JsonlCache | None = None) -> None:
         self._config = config
         self._journal = journal
         self._threads = ThreadPoolExecutor(config.workers)
@@ -304,7 +281,7 @@ class JudgePool:
         """The verdicts on `batch`. Raises TaskError and SandboxError as ProjectJudge does."""
         if self._journal is None:
             return self._judge(project, batch)
-        return self._journal.verdicts(project.name, batch, partial(self._judge, project))
+        return known_or_judged(self._journal, project.name, batch, partial(self._judge, project))
 
     def release(self, project: str) -> None:
         """Closes the sandboxes of the project with this name, which no longer needs them."""

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from gumshoe.cache import JsonlCache
 from gumshoe.env.bugs.candidates import Candidate, project_candidates, take_turns
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.judging import CandidateVerdict, JudgePool, VerdictJournal
+from gumshoe.env.bugs.judging import CandidateVerdict, JudgePool
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.projects import Project, copy_into_taskset, find_projects, sources_of
-from gumshoe.env.bugs.splits import assign_splits, heldout_names
-from gumshoe.env.bugs.tasks import task_of, write_rows
+from gumshoe.env.bugs.tasks import assign_splits, heldout_names, task_of, write_rows
 from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_taskset
 from gumshoe.env.verifier.proof import find_falsifiable
 from gumshoe.errors import ConfigError, TaskError
@@ -49,7 +49,7 @@ def make_bugs(
     config: SynthConfig,
     progress: Progress = lambda project, judged, kept: None,
     projects: Sequence[Project] | None = None,
-    journal: VerdictJournal | None = None,
+    journal: JsonlCache | None = None,
 ) -> SynthResult:
     """Makes and verifies bugs; the tasks name their projects as a task set stores them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,7 +13,6 @@ from pathlib import Path
 import pathspec
 
 from gumshoe.env.config import SandboxConfig
-from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks.projects import (
     CASEBOOK,
@@ -32,11 +31,10 @@ from gumshoe.text import plain_text
 
 __all__ = [
     "Project",
-    "ProjectRunner",
     "Suite",
     "copy_into_taskset",
+    "copy_tree",
     "find_projects",
-    "left_out_of_project",
     "open_runner",
     "reason_of",
     "sources_of",
@@ -155,14 +153,10 @@ def sources_of(project: Project, exclude: Sequence[str]) -> dict[str, str]:
     spec = pathspec.GitIgnoreSpec.from_lines(exclude)
     paths = sorted(path for path in project.path.rglob("*.py") if path.is_file())
     names = [path.relative_to(project.path).as_posix() for path in paths]
-    chosen = [name for name in names if _is_utf8(name) and not spec.match_file(name)]
+    chosen = [name for name in names if name == name.encode(errors="replace").decode() and not spec.match_file(name)]
     if not chosen:
         raise TaskError(f"project {project.name}: every Python file is excluded, so there is nowhere to put bugs")
     return {name: _text(project, name) for name in chosen}
-
-
-def _is_utf8(name: str) -> bool:
-    return name == name.encode("utf-8", "replace").decode()
 
 
 def _text(project: Project, name: str) -> str:
@@ -175,47 +169,56 @@ def _text(project: Project, name: str) -> str:
 def copy_into_taskset(project: Project, folder: Path) -> None:
     """Copies a project that is not bundled into the task set in `folder`, so that the set can be moved.
 
-    Pipes, sockets and the like are left out, as they are in a sandbox. Raises TaskError when a file cannot be read.
+    Raises TaskError as `copy_tree` does.
     """
-    if project.bundled:
-        return
-    try:
+    if not project.bundled:
         with new_folder(folder / project.stored) as fresh:
-            shutil.copytree(project.path, fresh, symlinks=True, ignore=left_out_of_project, dirs_exist_ok=True)
+            copy_tree(project.path, fresh)
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copies a folder of sources to another, which is made if need be.
+
+    What no sandbox sees, such as pipes, is left out, and so are environments and links that lead out of the folder.
+    Raises TaskError when something cannot be read.
+    """
+
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        links = {name for name in names if _leads_out(Path(folder, name), source)}
+        return left_out_of_copy(folder, names) | (ENVIRONMENTS & set(names)) | links
+
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=left_out, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
-        raise TaskError(f"project {project.name} cannot be copied: {' '.join(str(error).split())}") from None
+        raise TaskError(f"{source} cannot be copied: {' '.join(str(error).split())}") from None
 
 
-def left_out_of_project(folder: str, names: list[str]) -> set[str]:
-    """What is not copied with a project of a user's: what no sandbox sees, and environments (for `shutil.copytree`)."""
-    return left_out_of_copy(folder, names) | (ENVIRONMENTS & set(names))
+def _leads_out(path: Path, root: Path) -> bool:
+    """Whether a path is a link to a place outside of a folder, or one that leads in a circle."""
+    try:
+        return path.is_symlink() and not path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return True
 
 
 OUTPUT_KB = 1024
 
 
-class ProjectRunner:
-    """Runs commands in a sandbox that holds a project, each on the original files."""
-
-    def __init__(self, task: Task, sandbox: WardenSandbox, timeout_s: float) -> None:
-        self._task = task
-        self._sandbox = sandbox
-        self._timeout_s = timeout_s
-        self._clean = sandbox.snapshot()
-
-    def run_tests(self, command: Sequence[str]) -> TestRun:
-        """What a command that runs tests reports."""
-        self._sandbox.restore(self._clean)
-        task = self._task.model_copy(update={"entrypoint": tuple(command)})
-        return Workspace(task, self._sandbox).run_tests(self._timeout_s)
-
-
 @contextmanager
-def open_runner(task: Task, sandbox: SandboxConfig, timeout_s: float) -> Generator[ProjectRunner]:
-    """A runner in a sandbox of its own that hands on long outputs."""
-    wide = sandbox.model_copy(update={"output_kb": max(sandbox.output_kb, OUTPUT_KB)})
-    with open_sandbox(task, wide, trusted=True) as opened:
-        yield ProjectRunner(task, opened, timeout_s)
+def open_runner(task: Task, config: SandboxConfig, timeout_s: float) -> Generator[Callable[[Sequence[str]], TestRun]]:
+    """A function that runs the tests of a project by a command, on the original files each time.
+
+    It does that in a sandbox of its own, which hands on long outputs.
+    """
+    wide = config.model_copy(update={"output_kb": max(config.output_kb, OUTPUT_KB)})
+    with open_sandbox(task, wide, trusted=True) as sandbox:
+        clean = sandbox.snapshot()
+
+        def run_tests(command: Sequence[str]) -> TestRun:
+            sandbox.restore(clean)
+            return Workspace(task.model_copy(update={"entrypoint": tuple(command)}), sandbox).run_tests(timeout_s)
+
+        yield run_tests
 
 
 # What pytest marks as the exception, and what else tells of an error.

@@ -21,8 +21,7 @@ from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.judging import ProjectJudge
 from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.baseline import find_baseline
-from gumshoe.env.bugs.packages.sources import copy_tree
-from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, find_projects, sources_of
+from gumshoe.env.bugs.projects import Project, Suite, copy_into_taskset, copy_tree, find_projects, sources_of
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.casebook import is_built_in

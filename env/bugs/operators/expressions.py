@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 import libcst as cst
 
 from gumshoe.env.bugs.operators.mutation import (
     Mutation,
     ParsedFile,
+    called,
     like,
     negated,
     operator,
     pick_name,
     replace,
     shifted,
+    without_each,
 )
 
 ARITHMETIC: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
@@ -35,6 +38,7 @@ ARITHMETIC: dict[type[cst.CSTNode], tuple[type[cst.CSTNode], ...]] = {
     cst.MultiplyAssign: (cst.DivideAssign,),
     cst.BitOrAssign: (cst.BitAndAssign,),
 }
+ItemT = TypeVar("ItemT", cst.Arg, cst.BaseElement)
 TEXTS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
 
 
@@ -55,8 +59,13 @@ def off_by_one(node: cst.Integer, source: ParsedFile) -> Iterator[Mutation]:
     parent = source.parent(node)
     if isinstance(parent, cst.Slice | cst.Index | cst.Param | cst.UnaryOperation):
         return
+    yield from _nearby(node)
+
+
+def _nearby(value: cst.BaseExpression) -> Iterator[Mutation]:
+    """One more and one less."""
     for by in (1, -1):
-        yield replace(node, shifted(node, by))
+        yield replace(value, shifted(value, by))
 
 
 @operator(cst.Call, cst.Slice, cst.Index)
@@ -73,7 +82,8 @@ def range_bounds(node: cst.Call | cst.Slice | cst.Index, source: ParsedFile) -> 
 def _calls(call: cst.Call) -> Iterator[Mutation]:
     name = pick_name(call.func, ("range", "enumerate"))
     if name == "range" and not any(argument.star or argument.keyword for argument in call.args):
-        yield from _ranges(call.args)
+        for argument in call.args[:2]:
+            yield from _nearby(argument.value)
         if len(call.args) == 1:
             start = cst.Arg(cst.Integer("1"), comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
             yield replace(call, call.with_changes(args=[start, *call.args]))
@@ -81,17 +91,10 @@ def _calls(call: cst.Call) -> Iterator[Mutation]:
         yield replace(call, call.with_changes(args=[call.args[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)]))
 
 
-def _ranges(arguments: Sequence[cst.Arg]) -> Iterator[Mutation]:
-    for argument in arguments[:2]:
-        for by in (1, -1):
-            yield replace(argument.value, shifted(argument.value, by))
-
-
 def _slices(node: cst.Slice) -> Iterator[Mutation]:
     for bound in (node.lower, node.upper):
         if bound is not None:
-            for by in (1, -1):
-                yield replace(bound, shifted(bound, by))
+            yield from _nearby(bound)
     if node.lower is not None and node.upper is not None:
         yield replace(node, node.with_changes(lower=None))
         yield replace(node, node.with_changes(upper=None))
@@ -106,8 +109,7 @@ def _wrong_end(node: cst.Index) -> Iterator[Mutation]:
         if isinstance(value.expression, cst.Integer) and value.expression.value == "1":
             yield replace(value, cst.Integer("0"))
     elif isinstance(value, cst.BinaryOperation):
-        for by in (1, -1):
-            yield replace(value, shifted(value, by))
+        yield from _nearby(value)
 
 
 LOOKUPS = ("get", "pop", "setdefault", "getattr", "next")
@@ -123,10 +125,7 @@ def wrong_default(node: cst.Param | cst.Call, source: ParsedFile) -> Iterator[Mu
 
 
 def _lookup_default(call: cst.Call) -> cst.BaseExpression | None:
-    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    if not isinstance(name, cst.Name) or name.value not in LOOKUPS or len(call.args) < 2:
-        return None
-    return call.args[-1].value
+    return call.args[-1].value if pick_name(called(call), LOOKUPS) and len(call.args) > 1 else None
 
 
 def _others(default: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
@@ -153,23 +152,20 @@ def swapped_arguments(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
             yield replace(node, node.with_changes(args=_swapped(node.args, first, second)))
 
 
-def _swapped(arguments: Sequence[cst.Arg], first: cst.Arg, second: cst.Arg) -> list[cst.Arg]:
-    values = {first: second.value, second: first.value}
-    return [item.with_changes(value=values[item]) if item in values else item for item in arguments]
-
-
 @operator(cst.Tuple)
 def swapped_result(node: cst.Tuple, source: ParsedFile) -> Iterator[Mutation]:
     """A function returns its values in the wrong order."""
-    if not isinstance(source.parent(node), cst.Return) or len(node.elements) < 2:
-        return
-    for index in range(len(node.elements) - 1):
-        first, second = node.elements[index : index + 2]
-        if isinstance(first, cst.Element) and isinstance(second, cst.Element):
-            swapped = [first.with_changes(value=second.value), second.with_changes(value=first.value)]
-            elements = [*node.elements[:index], *swapped, *node.elements[index + 2 :]]
-            if not first.value.deep_equals(second.value):
-                yield replace(node, node.with_changes(elements=elements))
+    if isinstance(source.parent(node), cst.Return):
+        for first, second in pairwise(node.elements):
+            plain = isinstance(first, cst.Element) and isinstance(second, cst.Element)
+            if plain and not first.value.deep_equals(second.value):
+                yield replace(node, node.with_changes(elements=_swapped(node.elements, first, second)))
+
+
+def _swapped(items: Sequence[ItemT], first: ItemT, second: ItemT) -> list[ItemT]:
+    """The items of a call or tuple, two of which have each other's value."""
+    values = {first: second.value, second: first.value}
+    return [item.with_changes(value=values[item]) if item in values else item for item in items]
 
 
 COMPARISONS: dict[type[cst.BaseCompOp], tuple[type[cst.BaseCompOp], ...]] = {
@@ -206,8 +202,8 @@ def dropped_condition(
         for side in (node.left, node.right):
             yield replace(node, side.with_changes(lpar=[*node.lpar, *side.lpar], rpar=[*side.rpar, *node.rpar]))
     elif isinstance(node, cst.CompFor) and node.ifs:
-        for dropped in node.ifs:
-            yield replace(node, node.with_changes(ifs=[item for item in node.ifs if item is not dropped]))
+        for rest in without_each(node.ifs):
+            yield replace(node, node.with_changes(ifs=rest))
     elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not) and not _is_test(node, source):
         yield replace(node, node.expression)
 

@@ -10,7 +10,7 @@ import ast
 import dataclasses
 import functools
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TypeVar
@@ -25,6 +25,7 @@ __all__ = [
     "Operator",
     "ParsedFile",
     "apply",
+    "called",
     "like",
     "negated",
     "operator",
@@ -35,6 +36,7 @@ __all__ = [
     "shifted",
     "statements",
     "unwrapped",
+    "without_each",
     "without_statement",
 ]
 
@@ -354,6 +356,18 @@ def like(kind: Callable[..., NodeT], old: Any) -> NodeT:
     return kind(whitespace_before=old.whitespace_before, whitespace_after=old.whitespace_after)
 
 
-def pick_name(node: cst.CSTNode, names: Sequence[str]) -> str | None:
+def without_each(items: Iterable[NodeT]) -> Iterator[list[NodeT]]:
+    """The items without the first, then without the second, and so on."""
+    kept = list(items)
+    return (kept[:number] + kept[number + 1 :] for number in range(len(kept)))
+
+
+def called(call: cst.Call) -> cst.Name | None:
+    """The name of the function or method that is called; None where another expression gives it."""
+    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+    return name if isinstance(name, cst.Name) else None
+
+
+def pick_name(node: cst.CSTNode | None, names: Sequence[str]) -> str | None:
     """The value of `node` if it is one of these names."""
     return node.value if isinstance(node, cst.Name) and node.value in names else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, operator, replace
+from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, called, operator, replace, without_each
 
 READERS = (
     cst.Arg,
@@ -115,8 +115,8 @@ ONE_WAY = ("sorted", "round", "sum", "set", "heappush", "appendleft", "popleft")
 @operator(cst.Call)
 def wrong_call(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     """A function is taken for a similar one."""
-    name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-    if not isinstance(name, cst.Name):
+    name = called(node)
+    if name is None:
         return
     for one, other in CONFUSED:
         if name.value == one:
@@ -150,8 +150,7 @@ def changed_exception(node: cst.ExceptHandler | cst.Raise, source: ParsedFile) -
         raised = node.exc.func if isinstance(node.exc, cst.Call) else node.exc
         yield from _renamed(raised)
     elif isinstance(node.type, cst.Tuple):
-        for dropped in node.type.elements:
-            rest = [item for item in node.type.elements if item is not dropped]
+        for rest in without_each(node.type.elements):
             yield replace(node.type, node.type.with_changes(elements=rest))
     else:
         yield from _renamed(node.type)

@@ -9,12 +9,14 @@ import libcst as cst
 from gumshoe.env.bugs.operators.mutation import (
     Mutation,
     ParsedFile,
+    called,
     operator,
     parenthesized,
     pick_name,
     removed,
     replace,
     unwrapped,
+    without_each,
 )
 
 LEAVES = (cst.Return, cst.Raise, cst.Continue, cst.Break)
@@ -66,14 +68,11 @@ def missing_normalization(node: cst.SimpleStatementLine | cst.If | cst.Call, sou
     """A value is used as it comes, without being tidied or replaced first."""
     if isinstance(node, cst.Call):
         yield from _raw_value(node, source)
-        return
-    if _normalizes(node):
+    elif is_default(node) if isinstance(node, cst.If) else _tidies(node):
         yield from removed(node, source)
 
 
-def _normalizes(node: cst.SimpleStatementLine | cst.If) -> bool:
-    if isinstance(node, cst.If):
-        return is_default(node)
+def _tidies(node: cst.SimpleStatementLine) -> bool:
     only = node.body[0]
     return len(node.body) == 1 and isinstance(only, cst.Assign) and _is_made_from_itself(only)
 
@@ -106,8 +105,12 @@ def _raw_value(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     func = node.func
     if isinstance(func, cst.Attribute) and pick_name(func.attr, METHODS):
         yield replace(node, func.value)
-    name = func.attr if isinstance(func, cst.Attribute) else func
-    if pick_name(name, FUNCTIONS) and len(node.args) == 1 and not node.args[0].star and not node.args[0].keyword:
+    if (
+        pick_name(called(node), FUNCTIONS)
+        and len(node.args) == 1
+        and not node.args[0].star
+        and not node.args[0].keyword
+    ):
         yield replace(node, parenthesized(node.args[0].value))
 
 
@@ -115,8 +118,8 @@ def _raw_value(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
 def missing_handler(node: cst.Try | cst.With, source: ParsedFile) -> Iterator[Mutation]:
     """An exception is not handled."""
     if isinstance(node, cst.Try) and len(node.handlers) > 1:
-        for dropped in node.handlers:
-            yield replace(node, node.with_changes(handlers=[item for item in node.handlers if item is not dropped]))
+        for rest in without_each(node.handlers):
+            yield replace(node, node.with_changes(handlers=rest))
         return
     if isinstance(node, cst.Try) and node.handlers and node.finalbody is not None:
         if node.orelse is None:
@@ -132,10 +135,7 @@ def missing_handler(node: cst.Try | cst.With, source: ParsedFile) -> Iterator[Mu
 
 def _suppresses(node: cst.With) -> bool:
     call = node.items[0].item
-    if len(node.items) > 1 or not isinstance(call, cst.Call):
-        return False
-    name = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
-    return pick_name(name, ("suppress",)) is not None
+    return len(node.items) == 1 and isinstance(call, cst.Call) and pick_name(called(call), ("suppress",)) is not None
 
 
 @operator(cst.SimpleStatementLine)

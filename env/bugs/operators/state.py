@@ -9,7 +9,16 @@ from itertools import pairwise
 
 import libcst as cst
 
-from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, operator, replace, without_statement
+from gumshoe.env.bugs.operators.mutation import (
+    Mutation,
+    ParsedFile,
+    called,
+    operator,
+    pick_name,
+    replace,
+    without_each,
+    without_statement,
+)
 
 EMPTY = ("[]", "{}", "list()", "dict()", "set()")
 
@@ -53,8 +62,7 @@ def shared_state(node: cst.Call, source: ParsedFile) -> Iterator[Mutation]:
     if isinstance(func, cst.Attribute) and func.attr.value == "copy" and not node.args:
         yield replace(node, func.value)
         return
-    name = func.attr if isinstance(func, cst.Attribute) else func
-    if isinstance(name, cst.Name) and name.value in COPIERS and len(node.args) == 1:
+    if pick_name(called(node), COPIERS) and len(node.args) == 1:
         copied = node.args[0].value
         if not node.args[0].star and isinstance(copied, cst.Name | cst.Attribute | cst.Subscript):
             yield replace(node, copied)
@@ -95,15 +103,13 @@ def _is_key(node: cst.Tuple, source: ParsedFile) -> bool:
 
 
 def _shorter(node: cst.Tuple) -> Iterator[Mutation]:
-    for dropped in node.elements:
-        rest = [item for item in node.elements if item is not dropped]
+    for rest in without_each(node.elements):
         rest[-1] = rest[-1].with_changes(comma=cst.Comma() if len(rest) == 1 else cst.MaybeSentinel.DEFAULT)
         yield replace(node, node.with_changes(elements=rest))
 
 
 def _shorter_subscript(node: cst.Subscript) -> Iterator[Mutation]:
-    for dropped in node.slice:
-        rest = [item for item in node.slice if item is not dropped]
+    for rest in without_each(node.slice):
         rest[-1] = rest[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
         yield replace(node, node.with_changes(slice=rest))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from gumshoe.cache import FolderCache
 from gumshoe.env.bugs.config import HarvestConfig
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
 from gumshoe.env.bugs.packages.environment import Built
-from gumshoe.env.bugs.projects import ProjectRunner, Suite, open_runner, reason_of
+from gumshoe.env.bugs.projects import Suite, open_runner, reason_of
 from gumshoe.errors import TaskError
 from gumshoe.records import FAILING, PASSING, TestRun
 from gumshoe.text import plural
@@ -97,8 +97,8 @@ def find_baseline(package: PackageHarvest, project: Path, suite: Suite) -> Basel
     Raises TaskError when too few are left, with the message of the first that failed.
     """
     task = suite.task(f"harvest/{package.name}", str(project))
-    with open_runner(task, package.config.sandbox, package.config.baseline.run_timeout_s) as runner:
-        return BaselineFinder(package, suite, runner).find()
+    with open_runner(task, package.config.sandbox, package.config.baseline.run_timeout_s) as run_tests:
+        return BaselineFinder(package, suite, run_tests).find()
 
 
 Outcomes = Mapping[str, str]
@@ -108,11 +108,11 @@ Outcomes = Mapping[str, str]
 class BaselineFinder:
     """Runs all tests several times, then those that count, until these pass."""
 
-    def __init__(self, package: PackageHarvest, suite: Suite, runner: ProjectRunner) -> None:
+    def __init__(self, package: PackageHarvest, suite: Suite, run_tests: Callable[[Sequence[str]], TestRun]) -> None:
         self._config = package.config.baseline
         self._say = package.say
         self._suite = suite
-        self._runner = runner
+        self._run_tests = run_tests
         self._runs: list[Outcomes] = []
         self._messages: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
@@ -135,7 +135,7 @@ class BaselineFinder:
 
     def _run(self, arguments: Iterable[str]) -> TestRun:
         measured = ("--durations=0", f"--durations-min={MEASURED_FROM_S}", *arguments)
-        return self._runner.run_tests((*self._suite.entrypoint, *measured))
+        return self._run_tests((*self._suite.entrypoint, *measured))
 
     def _run_all(self) -> str:
         """Runs everything and returns what is printed; a test that hangs is left out and the run repeated.

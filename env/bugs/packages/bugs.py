@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from gumshoe.cache import FolderCache
+from gumshoe.cache import FolderCache, JsonlCache
 from gumshoe.env.bugs.config import HarvestConfig, SynthConfig
-from gumshoe.env.bugs.judging import VerdictJournal
 from gumshoe.env.bugs.make import SynthResult, make_bugs
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.packages import PackageHarvest, stage_folder, stage_key
@@ -87,7 +86,7 @@ def _make(package: PackageHarvest, project: Project, wanted: SynthConfig, journa
         package.say(f"{kept} bugs in {judged} candidates")
 
     config, began = package.config, time.monotonic()
-    result = make_bugs(wanted, progress, [project], VerdictJournal(journal))
+    result = make_bugs(wanted, progress, [project], JsonlCache(journal))
     _require_some(result, project.name)
     write_taskset(folder, result.tasks)
     is_cut = time.monotonic() - began >= config.bugs_s and len(result.tasks) < config.per_package
@@ -148,16 +147,16 @@ def unittest_suite(package: PackageHarvest, project: Path, suite: Suite, baselin
     known = [*tests, *filter(is_method, baseline.deselected)]
     problem = ""
     task = suite.task(f"harvest/{package.name}", str(project))
-    with open_runner(task, config.sandbox, config.baseline.run_timeout_s) as runner:
+    with open_runner(task, config.sandbox, config.baseline.run_timeout_s) as run_tests:
         for command in commands(tests):
             package.say("run with unittest")
-            run = runner.run_tests(command)
+            run = run_tests(command)
             names = names_in(run, tests)
             if not run.passed:
                 command = (*UNITTEST, "-v", *shortest(names, known))
-                run = runner.run_tests(command) if 0 < len(command) - len((*UNITTEST, "-v")) <= MAX_NAMED else run
+                run = run_tests(command) if 0 < len(command) - len((*UNITTEST, "-v")) <= MAX_NAMED else run
                 names = names_in(run, tests)
-            if run.passed and len(names) >= least and names_in(runner.run_tests(command), tests) == names:
+            if run.passed and len(names) >= least and names_in(run_tests(command), tests) == names:
                 return replace(suite, command=command, names=names)
             problem = problem or f"{' '.join(command[:8])}: {reason_of(run.result.output)}"
     raise TaskError(f"unittest does not run its tests: {problem}")
@@ -172,16 +171,12 @@ def commands(tests: Sequence[str]) -> Iterator[Command]:
     """Ways of discovering these tests: from the folder of the files, and from the project's, which contains it."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     folder = posixpath.commonpath([posixpath.dirname(file) for file in files]) or "."
-    names = [PurePosixPath(file).name for file in files]
-    pattern = next((one for one in ("test*.py", "*_test.py", "*_tests.py") if _all_match(names, one)), "*test*.py")
+    usual = ("test*.py", "*_test.py", "*_tests.py")
+    pattern = next((one for one in usual if all(PurePosixPath(file).match(one) for file in files)), "*test*.py")
     chosen = () if pattern == "test*.py" else ("-p", pattern)
     yield (*UNITTEST, "discover", "-v", "-s", folder, "-t", ".", *chosen)
     if folder != ".":
         yield (*UNITTEST, "discover", "-v", "-s", folder, *chosen)
-
-
-def _all_match(names: Sequence[str], pattern: str) -> bool:
-    return all(PurePosixPath(name).match(pattern) for name in names)
 
 
 def names_in(run: TestRun, tests: Sequence[str]) -> dict[str, str]:

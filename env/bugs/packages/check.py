@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -64,9 +64,7 @@ def check_package(package: PackageHarvest) -> tuple[int, dict[str, str]]:
     def key_of(task: Task, oracle: Oracle) -> str:
         return digest(task.hash, config.kind, oracle.fail_to_pass, oracle.pass_to_pass)
 
-    def measure() -> dict[str, Mapping[str, Any]]:
-        return _measure(package, CHECKED, check, key_of)
-
+    measure = partial(_measure, package, CHECKED, check, key_of)
     facts = measure()
     unfit = {test for found in facts.values() for test in found["unfit"]}
     if unfit:
@@ -152,25 +150,17 @@ def _rank_suspects(workspace: Workspace) -> tuple[TestRun, Sequence[Suspect]]:
 
 
 def _find_culprits(workspace: Workspace, oracle: Oracle) -> Culprits:
-    return [
-        (path, span)
-        for path, lines in gold_lines(oracle.gold_patch).items()
-        for span in _changed_functions(_read(workspace, path), lines)
-    ]
-
-
-def _changed_functions(source: str, lines: set[int]) -> Iterator[Span]:
-    """The innermost functions around lines, each once."""
-    functions = [span for span in spans(source) or () if not span.is_class]
-    around = (innermost(functions, line) for line in sorted(lines))
-    yield from dict.fromkeys(span for span in around if span is not None)
-
-
-def _read(workspace: Workspace, path: str) -> str:
-    try:
-        return workspace.read_text(path)
-    except ToolFailure:
-        return ""
+    """The innermost functions around the lines that the gold patch changes, each once."""
+    found: list[tuple[str, Span]] = []
+    for path, lines in gold_lines(oracle.gold_patch).items():
+        try:
+            source = workspace.read_text(path)
+        except ToolFailure:
+            continue
+        functions = [span for span in spans(source) or () if not span.is_class]
+        around = dict.fromkeys(innermost(functions, line) for line in sorted(lines))
+        found += [(path, span) for span in around if span is not None]
+    return found
 
 
 def _failure_tags(failed: Sequence[TestOutcome], culprits: Culprits) -> dict[str, str]:

@@ -25,8 +25,8 @@ from gumshoe.env.bugs.packages.requirements import (
     missing_packages,
     plugins_used,
 )
-from gumshoe.env.bugs.packages.sources import copy_tree, entries, read_text
-from gumshoe.env.bugs.projects import reason_of
+from gumshoe.env.bugs.packages.sources import entries, read_text
+from gumshoe.env.bugs.projects import copy_tree, reason_of
 from gumshoe.env.virtualenvs import INSIDE, Lock, is_installed
 from gumshoe.errors import TaskError
 

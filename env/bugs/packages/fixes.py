@@ -41,22 +41,6 @@ DATA_ENDINGS = (".json", ".tab", ".csv", ".pyi", ".cfg", ".ini", ".toml", ".xml"
 
 
 @dataclass(frozen=True)
-class Commit:
-    """A commit as git's log has it.
-
-    Attributes:
-        date: when it was committed, as YYYY-MM-DD.
-        lines: how many it changes, by file.
-    """
-
-    name: str
-    date: str
-    parents: tuple[str, ...]
-    message: str
-    lines: Mapping[str, int]
-
-
-@dataclass(frozen=True)
 class Fix:
     """A commit compared with its first parent: for a merge, everything that it brought in.
 
@@ -160,11 +144,11 @@ class History:
         spec = pathspec.GitIgnoreSpec.from_lines(exclude)
         fixes: list[Fix] = []
         others: Counter[str] = Counter()
-        for commit in self._commits(count):
-            python = {path: lines for path, lines in commit.lines.items() if path.endswith(".py")}
-            tests = tuple(path for path in commit.lines if holds_tests(path))
+        for (name, date, *parents), message, changed in self._commits(count):
+            python = {path: lines for path, lines in changed.items() if path.endswith(".py")}
+            tests = tuple(path for path in changed if holds_tests(path))
             code = {path: lines for path, lines in python.items() if path not in tests and not spec.match_file(path)}
-            if not commit.parents:
+            if not parents:
                 others["first commit"] += 1
             elif not code:
                 others["no code"] += 1
@@ -173,12 +157,12 @@ class History:
             elif sum(code.values()) > MAX_CHANGED_LINES:
                 others[f"over {MAX_CHANGED_LINES} lines"] += 1
             else:
-                data = (path for path in commit.lines if path not in tests and _is_data(path, code))
-                files = (*code, *data)
-                fixes.append(Fix(commit.name, commit.parents[0], commit.date, commit.message, files, tests))
+                data = (path for path in changed if path not in tests and _is_data(path, code))
+                fixes.append(Fix(name, parents[0], date, message, (*code, *data), tests))
         return fixes, others
 
-    def _commits(self, count: int) -> Iterator[Commit]:
+    def _commits(self, count: int) -> Iterator[tuple[list[str], str, dict[str, int]]]:
+        """The name, date and parents of each commit, its message, and how many lines it changes, by file."""
         options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
         form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
         words = ("-c", "core.quotePath=false", "log", *options, form, f"--max-count={count}", "HEAD")
@@ -186,10 +170,8 @@ class History:
         for part in log.decode("utf-8", "surrogateescape").split(COMMIT)[1:]:
             names, _, rest = part.partition(FIELD)
             message, _, changes = rest.partition(FACTS)
-            name, date, *parents = names.split()
             rows = [line.split("\t", 2) for line in changes.splitlines() if line.count("\t") >= 2]
-            lines = {path: _number(added) + _number(gone) for added, gone, path in rows}
-            yield Commit(name, date, tuple(parents), message, lines)
+            yield names.split(), message, {path: _number(added) + _number(gone) for added, gone, path in rows}
 
     def files(self, fix: Fix) -> FixFiles:
         """The code before and after a fix."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -12,8 +12,7 @@ from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.environment import install_lock
 from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_progress, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
-from gumshoe.env.bugs.splits import heldout_packages
-from gumshoe.env.bugs.tasks import write_rows
+from gumshoe.env.bugs.tasks import heldout_packages, write_rows
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
 from gumshoe.env.virtualenvs import Lock, is_installed
 from gumshoe.errors import TaskError
@@ -31,32 +30,23 @@ Progress = Callable[[str, str, str], None]
 
 
 def harvest(config: HarvestConfig, progress: Progress = lambda package, stage, text: None) -> list[PackageReport]:
-    """Harvests every source of the config and writes the set of all packages; the reports are in their order.
+    """Harvests every source of the config; the reports are in their order. The set of all packages is rewritten after
+    each of them.
 
     Raises:
         ConfigError: a source is not valid, or another process harvests into the same folder.
         GumshoeError: a sandbox does not work here; what was finished is kept.
     """
-    sources = parse_sources(config.sources)
-    out = Path(config.out)
-    out.mkdir(parents=True, exist_ok=True)
-    with take_lock(out):
-        write_atomic(out / SOURCES, json.dumps({source.name: source.text for source in sources}, indent=1))
-        reports = _harvest_all(sources, out, config, progress)
-    return [reports[source.name] for source in sources]
-
-
-def _harvest_all(
-    sources: Sequence[RequestedPackage], out: Path, config: HarvestConfig, progress: Progress
-) -> dict[str, PackageReport]:
-    """The reports by package; the whole set is rewritten after each package."""
+    sources, out = parse_sources(config.sources), Path(config.out)
     reports: dict[str, PackageReport] = {}
 
     def one(source: RequestedPackage) -> PackageReport:
         folder = out / PACKAGES / source.name
         return harvest_package(source, config, folder, lambda stage, text: progress(source.name, stage, text))
 
-    with ThreadPoolExecutor(config.workers) as threads:
+    out.mkdir(parents=True, exist_ok=True)
+    with take_lock(out), ThreadPoolExecutor(config.workers) as threads:
+        write_atomic(out / SOURCES, json.dumps({source.name: source.text for source in sources}, indent=1))
         futures = {threads.submit(one, source): source for source in sources}
         try:
             for future in as_completed(futures):
@@ -65,7 +55,7 @@ def _harvest_all(
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise
-    return reports
+    return [reports[source.name] for source in sources]
 
 
 def reports_in(out: Path) -> list[PackageReport]:

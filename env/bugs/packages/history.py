@@ -65,7 +65,7 @@ class JudgedCommit:
         failures: the tests that fail before the fix.
         passing: tests that pass before and after the fix.
         seconds: what the tests take.
-        failed_builds: afterwards; None until `CommitJudge.facts` sets it.
+        failed_builds: afterwards.
     """
 
     status: str
@@ -74,7 +74,7 @@ class JudgedCommit:
     failures: Mapping[str, FailedTest] | None = None
     passing: tuple[str, ...] = ()
     seconds: float = 0.0
-    failed_builds: FailedBuilds | None = None
+    failed_builds: FailedBuilds = FailedBuilds()
 
 
 _JUDGED = TypeAdapter(JudgedCommit)
@@ -135,7 +135,7 @@ class Environments:
     def remember(self, judged: JudgedCommit) -> None:
         """Goes on from a commit that was judged, maybe by an earlier run."""
         self.current = judged.built or self.current
-        self.failed = judged.failed_builds or self.failed
+        self.failed = judged.failed_builds
 
     def build(self, fix: Fix, source: Path) -> Built | None:
         """A new environment as of the date of a fix, for the tree in `source`. None if it cannot be built, or is not
@@ -244,8 +244,8 @@ class CommitJudge:
         add_built_files(built, tree)
         suite = Suite(built.lock.name, (*built.arguments, *words))
         task = suite.task(f"{HISTORY}/{self._name}", str(tree), overlay)
-        with open_runner(task, self._config.sandbox, limit or self._config.baseline.run_timeout_s) as runner:
-            return runner.run_tests(suite.entrypoint)
+        with open_runner(task, self._config.sandbox, limit or self._config.baseline.run_timeout_s) as run_tests:
+            return run_tests(suite.entrypoint)
 
 
 def _most_pass(after: TestRun) -> bool:

@@ -23,7 +23,7 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages import stage_folder, stage_key
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.machine import interpreters
-from gumshoe.env.bugs.projects import left_out_of_project
+from gumshoe.env.bugs.projects import copy_tree
 from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError
@@ -31,7 +31,6 @@ from gumshoe.errors import ConfigError, TaskError
 __all__ = [
     "FetchedSource",
     "RequestedPackage",
-    "copy_tree",
     "entries",
     "get_source",
     "parse_sources",
@@ -249,30 +248,6 @@ def _members(archive: Path) -> Iterator[tuple[str, bool, IO[bytes]]]:
             stream = packed.extractfile(member) if member.isreg() else None
             if stream is not None:
                 yield member.name, bool(member.mode & 0o100), stream
-
-
-def copy_tree(source: Path, target: Path) -> None:
-    """Copies a folder of sources to another, which is made if need be; links that lead out of it are left out, too.
-
-    Raises TaskError when something cannot be read.
-    """
-
-    def left_out(folder: str, names: list[str]) -> set[str]:
-        links = {name for name in names if _leads_out(Path(folder, name), source)}
-        return left_out_of_project(folder, names) | links
-
-    try:
-        shutil.copytree(source, target, symlinks=True, ignore=left_out, dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
-        raise TaskError(f"{source} cannot be copied: {' '.join(str(error).split())}") from None
-
-
-def _leads_out(path: Path, root: Path) -> bool:
-    """Whether a path is a link to a place outside of a folder, or one that leads in a circle."""
-    try:
-        return path.is_symlink() and not path.resolve().is_relative_to(root.resolve())
-    except (OSError, RuntimeError):
-        return True
 
 
 def entries(folder: Path) -> list[Path]:

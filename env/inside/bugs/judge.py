@@ -10,15 +10,8 @@ Reads one JSON request from standard input:
 and writes one JSON object a line to `results`. The first line is about the project as it is, its baseline: the first
 request runs the suite, records which test executes which line, and keeps a clean copy. Where the suite does not pass,
 that is all; there is no line at all where pytest does not start. Then there is a line for each candidate, whose
-`status` is
-
-    uncovered   no test executes a changed line; nothing was run
-    survived    the tests that execute a changed line pass
-    timeout     it used up its processor or wall-clock time
-    crashed     the process died without an answer
-    collection  the tests could not be collected, or none were
-    flaky       two runs gave different outcomes, or a failing test drew random numbers without a seed
-    killed      some test fails: `outcomes` has every test's outcome, `failures` the facts of each failure
+`status` is one of `VerdictStatus` in `env/bugs/judging.py`, but never `all_fail`. If it is `killed`, `outcomes` has
+every test's outcome, and `failures` the facts of each failure.
 
 A candidate is judged in place where that can be done, else by importing the project again. The package's docstring has
 a picture of the processes.
@@ -38,6 +31,7 @@ import importlib
 import json
 import os
 import sys
+import types
 from functools import partial
 
 from ..programs.fork_safety import freeze
@@ -56,13 +50,13 @@ CPU_FACTOR, CPU_S = 5.0, 0.3
 WALL_FACTOR, WALL_S = 5.0, 2.0
 
 
-class CleanRuns:
+class CleanRuns(types.SimpleNamespace):
     """What two runs of the clean project's tests have shown, one of them traced.
 
     Attributes:
         seen: what the traced run has seen (see `OutcomeRecorder`), but for what is below, with two lists of tests:
             `unstable`, which have other outcomes in the second run, and `unseeded`, after which the random numbers are
-            others there; or just a `status`, if the run came to nothing. Then there is nothing else.
+            others there; or just a `status`, if the run came to nothing. Then there is only `is_fit` besides.
         is_fit: whether variants can be judged: the suite passes, with the same outcomes in both runs.
         covered: which tests execute which line, {path: {line: [test, ...]}}. Each line is a string: these come as JSON.
         modules: the names of what is imported from outside of the project.
@@ -70,18 +64,6 @@ class CleanRuns:
         cpu_s, wall_s: the limits of a run of the whole suite.
         seconds: how long each test takes without tracing.
     """
-
-    def __init__(
-        self, seen, is_fit=False, covered=None, modules=(), unfollowed=(), cpu_s=0.0, wall_s=0.0, seconds=None
-    ):
-        self.seen = seen
-        self.is_fit = is_fit
-        self.covered = covered or {}
-        self.modules = modules
-        self.unfollowed = unfollowed
-        self.cpu_s = cpu_s
-        self.wall_s = wall_s
-        self.seconds = seconds or {}
 
     def covering(self, lines):
         """The tests that execute one of `lines`, {path: [line, ...]}; "" stands for importing the project, so for them
@@ -101,7 +83,7 @@ def find_baseline(suite):
     project.save_clean_copy()
     seen = suite.run([], trace=True)
     if "status" in seen:
-        return None if seen["status"] == "collection" else CleanRuns(seen)
+        return None if seen["status"] == "collection" else CleanRuns(seen=seen, is_fit=False)
     project.save_byte_code()
     project.read_clean_entries()
     project.restore()
@@ -111,7 +93,7 @@ def find_baseline(suite):
     # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
     seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
     return CleanRuns(
-        seen,
+        seen=seen,
         is_fit=not seen["unstable"] and verdict_of(seen) == "survived",
         covered=covered,
         modules=modules,

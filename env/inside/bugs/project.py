@@ -75,19 +75,18 @@ class ProjectUnderTest:
     def restore(self):
         """Puts back what differs from the clean copy in kind, size or time."""
         seen = dict(entries(self.root))
-        for path in sorted(set(seen) - set(self.entries), reverse=True) + changed_kinds(seen, self.entries):
-            remove(os.path.join(self.root, path))
+        for path in sorted(seen, reverse=True):
+            # What is new, and a folder in the place of a file or the other way round.
+            if path not in self.entries or (seen[path] is None) != (self.entries[path] is None):
+                remove(os.path.join(self.root, path))
         for path in sorted(self.entries):
-            if seen.get(path) != self.entries[path]:
-                self._restore_entry(path)
-
-    def _restore_entry(self, path):
-        """Copies one clean file or folder into the project."""
-        source, target = os.path.join(self.clean, path), os.path.join(self.root, path)
-        if self.entries[path] is None:
-            os.makedirs(target, exist_ok=True)
-        else:
-            shutil.copy2(source, target, follow_symlinks=False)
+            if seen.get(path) == self.entries[path]:
+                continue
+            source, target = os.path.join(self.clean, path), os.path.join(self.root, path)
+            if self.entries[path] is None:
+                os.makedirs(target, exist_ok=True)
+            else:
+                shutil.copy2(source, target, follow_symlinks=False)
 
     def reset_and_write(self, files):
         """Makes the project the clean one with these texts, by path."""
@@ -111,11 +110,6 @@ def entries(folder, prefix=""):
             else:
                 facts = entry.stat(follow_symlinks=False)
                 yield path, (facts.st_mode, facts.st_size, facts.st_mtime_ns)
-
-
-def changed_kinds(seen, clean):
-    """Paths that are a folder on one side and a file on the other."""
-    return [path for path in seen if path in clean and (seen[path] is None) != (clean[path] is None)]
 
 
 def remove(path):

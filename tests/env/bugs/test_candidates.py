@@ -13,8 +13,14 @@ from gumshoe.env.bugs.candidates import Candidate, candidates, project_candidate
 from gumshoe.env.bugs.judging import FailedTest
 from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.operators.mutation import ParsedFile, apply
-from gumshoe.env.bugs.splits import assign_splits, families, heldout_names, heldout_packages
-from gumshoe.env.bugs.tasks import nearness, problem_statement
+from gumshoe.env.bugs.tasks import (
+    assign_splits,
+    families,
+    heldout_names,
+    heldout_packages,
+    nearness,
+    problem_statement,
+)
 
 # One small file in which every operator finds something; odd spacing and comments show whether formatting is kept.
 EVERYTHING = '''\

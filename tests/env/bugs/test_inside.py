@@ -18,7 +18,6 @@ from support.tools.inside import program
 CORE = """\
 LIMIT = 3
 
-
 def cut(items):
     kept = []
     for item in items:
@@ -31,11 +30,9 @@ import sys
 
 from shop.core import cut
 
-
 def test_cut():
     print("noise")
     assert cut([1, 2, 3, 4]) == [1, 2, 3]
-
 
 def test_process():
     code = "from shop.core import cut; assert cut([1, 2, 3, 4]) == [1, 2, 3]"

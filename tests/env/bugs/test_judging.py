@@ -20,7 +20,6 @@ pytestmark = pytest.mark.needs("bubblewrap")
 CLEAN = """\
 SCALE = 2
 
-
 def double(n):
     total = 0
     while n > 0:
@@ -28,10 +27,8 @@ def double(n):
         n -= 1
     return total
 
-
 def half(n):
     return n // 2
-
 
 def unused(n):
     return n
@@ -43,14 +40,11 @@ import pytest
 
 from calc.core import double, half
 
-
 def test_double():
     assert double(3) == 6
 
-
 def test_half():
     assert half(4) == 2
-
 
 def test_zero(tmp_path):
     (tmp_path / "leftover").write_text("x")
@@ -58,10 +52,8 @@ def test_zero(tmp_path):
     open("left-behind", "w").close()
     assert double(0) == 0
 
-
 @pytest.mark.skip
 def test_skipped(): ...
-
 
 @pytest.mark.xfail(strict=True)
 def test_expected():
@@ -69,19 +61,14 @@ def test_expected():
 """
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    files = {"calc/__init__.py": "", "calc/core.py": CLEAN, "tests/test_core.py": TESTS}
-    return write_files(tmp_path_factory.mktemp("calc"), files)
-
-
 def opened(project: Path, suite: Suite | None = None) -> contextlib.closing[ProjectJudge]:
     return contextlib.closing(ProjectJudge(Project("calc", project, "", suite or Suite()), CHEAPEST))
 
 
 @pytest.fixture(scope="module")
-def judge(project: Path) -> Iterator[ProjectJudge]:
-    with opened(project) as made:
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProjectJudge]:
+    files = {"calc/__init__.py": "", "calc/core.py": CLEAN, "tests/test_core.py": TESTS}
+    with opened(write_files(tmp_path_factory.mktemp("calc"), files)) as made:
         yield made
 
 
@@ -133,12 +120,26 @@ def test_a_bug_that_a_test_notices_is_told_with_its_failure(
     assert found.passing == tuple(test for test in judge.passing if test != failing[0])
     raised = verdicts["n // [][n]"].failures
     assert raised is not None
-    assert raised["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 13, "half")
+    assert raised["tests/test_core.py::test_half"].frames[-1] == ("calc/core.py", 11, "half")
 
 
 HALF = "def half(n):\n    return n // 2\n"
 FINE = "\ndef test_fine(): ...\n"
 HALF_TEST = "from calc import half\n\ndef test_half():\n    assert half(4) == 2\n"
+GUMSHOE = {"gumshoe.py": HALF, "test_it.py": HALF_TEST.replace("calc", "gumshoe") + FINE}
+HALVING = {"calc.py": HALF, "test_calc.py": HALF_TEST + FINE}
+SCALE = {
+    "shop.py": "def scale(n, by=2):\n    return n * by\n",
+    "test_shop.py": """\
+import inspect, shop
+def test_scale():
+    assert shop.scale(3) == 6
+def test_signature():
+    assert inspect.signature(shop.scale).parameters["by"].default == 2
+def test_other():
+    assert shop.scale(3, 5) == 15
+""",
+}
 CACHE = {
     "cache.py": """\
 import random
@@ -158,25 +159,28 @@ def test_one_fits():
 
 
 @pytest.mark.parametrize(
-    ("files", "old", "new", "status"),
+    ("files", "old", "new", "status", "failing"),
     [
         # A test that fails with the bug draws random numbers then: in place, and where the suite is imported again.
-        (CACHE, "<= LIMIT", "< LIMIT", "flaky"),
-        (CACHE, "LIMIT = 2", "LIMIT = 1", "flaky"),
-        ({"calc.py": HALF, "test_calc.py": HALF_TEST}, "n // 2", "n", "all_fail"),
+        (CACHE, "<= LIMIT", "< LIMIT", "flaky", ()),
+        (CACHE, "LIMIT = 2", "LIMIT = 1", "flaky", ()),
+        # A test that only looks at the default fails, too.
+        (SCALE, "by=2", "by=3", "killed", ("scale", "signature")),
+        ({"calc.py": HALF, "test_calc.py": HALF_TEST}, "n // 2", "n", "all_fail", ()),
         # pytest loads a conftest before the fork, and the project with it: the judge has to notice.
-        ({"calc.py": HALF, "conftest.py": "import calc", "test_calc.py": HALF_TEST + FINE}, "// 2", "// 3", "killed"),
+        ({**HALVING, "conftest.py": "import calc"}, "// 2", "// 3", "killed", ("half",)),
         # The project's own module of this name is meant.
-        ({"gumshoe.py": HALF, "test_it.py": HALF_TEST.replace("calc", "gumshoe") + FINE}, "// 2", "// 3", "killed"),
+        (GUMSHOE, "// 2", "// 3", "killed", ("half",)),
     ],
 )
 def test_a_bug_of_a_small_project_gets_its_status(
-    files: dict[str, str], old: str, new: str, status: str, tmp_path: Path
+    files: dict[str, str], old: str, new: str, status: str, failing: tuple[str, ...], tmp_path: Path
 ) -> None:
     path, clean = next(iter(files.items()))
     with opened(write_files(tmp_path, files)) as judge:
         (found,) = judge.judge([variant(old, new, path=path, clean=clean)])
     assert found.status == status
+    assert tuple(name.rpartition("test_")[2] for name in found.failures or ()) == failing
 
 
 @pytest.mark.parametrize(
@@ -204,19 +208,6 @@ def test_a_project_whose_pytest_does_not_start_is_refused(tmp_path: Path) -> Non
     message = r"project calc: pytest does not start there: .*no-such-option"
     with opened(write_files(tmp_path, files)) as judge, pytest.raises(TaskError, match=message):
         judge.judge([])
-
-
-def test_a_changed_default_breaks_tests_that_only_look_at_it(tmp_path: Path) -> None:
-    clean = "def scale(n, by=2):\n    return n * by\n"
-    tests = (
-        "import inspect\n\nimport shop\n\ndef test_scale():\n    assert shop.scale(3) == 6\n\n"
-        "def test_signature():\n    assert inspect.signature(shop.scale).parameters['by'].default == 2\n\n"
-        "def test_other():\n    assert shop.scale(3, 5) == 15\n"
-    )
-    with opened(write_files(tmp_path, {"shop.py": clean, "test_shop.py": tests})) as judge:
-        (found,) = judge.judge([variant("by=2", "by=3", path="shop.py", clean=clean)])
-    assert sorted(found.failures or ()) == ["test_shop.py::test_scale", "test_shop.py::test_signature"]
-    assert found.passing == ("test_shop.py::test_other",)
 
 
 DRAWS = {

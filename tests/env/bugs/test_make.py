@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gumshoe.cache import JsonlCache
 from gumshoe.cli import main
 from gumshoe.env.bugs.candidates import Candidate
 from gumshoe.env.bugs.config import SynthConfig
-from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictJournal, VerdictStatus
+from gumshoe.env.bugs.judging import CandidateVerdict, FailedTest, VerdictStatus, known_or_judged
 from gumshoe.env.bugs.make import SynthResult, make_bugs, write_result
 from gumshoe.env.bugs.packages.check import difficulty_of
 from gumshoe.env.commands.bugs import REASONS
@@ -35,18 +36,14 @@ from importlib.metadata import version
 
 from shop.cart import cheapest, total
 
-
 def expect(seen, wanted):
     assert seen == wanted
-
 
 def test_total():
     expect(total([1, 2], 1), 2)
 
-
 def test_cheapest():
     expect(cheapest([2, 1]), 1)
-
 
 def test_version():
     assert version("shop") == "2.5"
@@ -177,12 +174,12 @@ def test_what_was_judged_before_a_stop_is_not_judged_again(project: Path, tmp_pa
     config = SynthConfig(projects=(str(project),), per_project=4, batch=2, workers=1, sandbox=CHEAPEST)
     path = tmp_path / "verdicts.jsonl"
     with pytest.raises(Stopped):
-        make_bugs(config, stop_after_one_batch, journal=VerdictJournal(path))
+        make_bugs(config, stop_after_one_batch, journal=JsonlCache(path))
     before = path.read_text()
     assert len(before.splitlines()) == 2
     path.write_text(before + '{"key": "shop:')  # as a process that is killed leaves it
 
-    whole = make_bugs(config, journal=VerdictJournal(path))
+    whole = make_bugs(config, journal=JsonlCache(path))
     after = path.read_text()
     assert after.startswith(before)
     keys = [json.loads(line)["key"] for line in after.splitlines()]
@@ -190,12 +187,12 @@ def test_what_was_judged_before_a_stop_is_not_judged_again(project: Path, tmp_pa
 
     # Where every verdict is known, no sandbox is opened: this one is refused.
     nowhere = config.model_copy(update={"sandbox": SandboxConfig(kind="local")})
-    assert make_bugs(nowhere, journal=VerdictJournal(path)) == whole == make_bugs(config)
+    assert make_bugs(nowhere, journal=JsonlCache(path)) == whole == make_bugs(config)
     assert path.read_text() == after
 
     path.write_text('{"no": "key"}\n')
     with pytest.raises(DatasetError, match=r"verdicts\.jsonl line 1 has no key: remove the file"):
-        VerdictJournal(path)
+        JsonlCache(path)
 
 
 texts = st.text(max_size=20)
@@ -213,10 +210,10 @@ def test_verdicts_come_back_as_they_were(
 ) -> None:
     path = tmp_path_factory.mktemp("journal") / "verdicts.jsonl"
     one, two = (Candidate("a.py", "swap", "f", text, (1,)) for text in ("1", "2"))
-    assert VerdictJournal(path).verdicts("p", [two], lambda batch: [second]) == [second]
-    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: [first] * len(batch)) == [first, second]
-    assert VerdictJournal(path).verdicts("p", [one, two], lambda batch: []) == [first, second]
-    assert VerdictJournal(path).verdicts("other", [one], lambda batch: [second]) == [second]
+    assert known_or_judged(JsonlCache(path), "p", [two], lambda batch: [second]) == [second]
+    assert known_or_judged(JsonlCache(path), "p", [one, two], lambda batch: [first] * len(batch)) == [first, second]
+    assert known_or_judged(JsonlCache(path), "p", [one, two], lambda batch: []) == [first, second]
+    assert known_or_judged(JsonlCache(path), "other", [one], lambda batch: [second]) == [second]
 
 
 def test_what_was_dropped_is_counted_and_limits_are_kept(project: Path) -> None:
@@ -250,20 +247,15 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (root / "set").rename(root / "moved")
 
 
-def test_the_options_of_the_command_override_its_config(shipped: Path) -> None:
-    tasks = [task for task, _ in load_tasks(str(shipped))]
-    assert len(tasks) == 4
-    assert {task.tags["operator"] for task in tasks} <= {"arithmetic", "comparison", "inverted_condition"}
-    assert all(Path(str(task.workspace.path)).is_relative_to(shipped) for task in tasks)
-
-
-def test_a_set_with_doctests_metadata_and_a_test_py_passes_its_check(
+def test_the_set_of_the_command_has_what_its_tests_need_and_passes_its_check(
     shipped: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pairs = load_tasks(str(shipped))
+    assert {task.tags["operator"] for task, _ in pairs} <= {"arithmetic", "comparison", "inverted_condition"}
+    assert list(shipped.rglob("shop.egg-info/PKG-INFO"))
+    assert all("test.py::test_version" in oracle.pass_to_pass for _, oracle in pairs)
     assert main(["tasks", "check", str(shipped), "--sandbox", "bubblewrap"]) == 0
     assert "4 of 4 tasks are proven" in capsys.readouterr().out
-    assert list(shipped.rglob("shop.egg-info/PKG-INFO"))
-    assert all("test.py::test_version" in oracle.pass_to_pass for _, oracle in load_tasks(str(shipped)))
 
 
 def test_a_module_with_doctests_is_no_test_file_and_test_py_is_one(shipped: Path) -> None:

@@ -22,16 +22,13 @@ import functools
 
 LIMIT = 3
 
-
 def scale(value, factor=2, *, offset=LIMIT):
     """Scales."""
     return value * factor + offset
 
-
 @functools.lru_cache(maxsize=None)
 def cached(value):
     return scale(value) + 1
-
 
 def adder(number):
     def add(other):
@@ -39,15 +36,12 @@ def adder(number):
 
     return add
 
-
 def steps(end):
     for step in range(end):
         yield step * 2
 
-
 ADD = adder(1)
 WAITING = steps(3)
-
 
 class Box:
     SIZE = 4

@@ -34,20 +34,16 @@ import time
 
 import pytest
 
-
 @pytest.mark.parametrize("at", ["always", time.time_ns()])
 def test_at(at): ...
-
 
 def test_beside(): ...
 """,
     "tests/test_bad.py": """\
 import urllib.request
 
-
 def test_online():
     urllib.request.urlopen("http://example.com")
-
 
 def test_wrong():
     assert 1 == 2
@@ -133,10 +129,8 @@ from helper import NUMBERS
 
 READY = []
 
-
 def setUpModule():
     READY.append(1)
-
 
 class Totals(unittest.TestCase):
     def test_total(self):
@@ -153,14 +147,12 @@ class Totals(unittest.TestCase):
             with self.subTest(number=number):
                 self.assertEqual(cheapest([number, 9]), number)
 
-
 class Lowest(unittest.TestCase):
     def test_cheapest(self):
         self.assertEqual(cheapest([3, 1, 2]), 1)
 
     def test_nothing(self):
         self.assertIsNone(cheapest([]))
-
 
 def test_of_pytest():
     assert total([]) == 0
@@ -234,17 +226,11 @@ def test_doctests_alone_give_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        (["test_a.py"], [["discover", "-v", "-s", ".", "-t", "."]]),
-        (
-            ["tests/a_test.py", "tests/unit/b_test.py"],
-            [
-                ["discover", "-v", "-s", "tests", "-t", ".", "-p", "*_test.py"],
-                ["discover", "-v", "-s", "tests", "-p", "*_test.py"],
-            ],
-        ),
-        (["x/testing_a.py", "x/b_test.py"], [["-p", "*test*.py"], ["-p", "*test*.py"]]),
+        (["test_a.py"], "-s . -t ."),
+        (["tests/a_test.py", "tests/unit/b_test.py"], "-s tests -t . -p *_test.py"),
+        (["x/testing_a.py", "x/b_test.py"], "-s x -t . -p *test*.py"),
     ],
 )
-def test_discovery_begins_where_the_files_are(files: list[str], expected: list[list[str]]) -> None:
-    found = [list(command) for command in commands([f"{file}::A::test_x" for file in files])]
-    assert [command[-len(words) :] for command, words in zip(found, expected, strict=True)] == expected
+def test_discovery_begins_where_the_files_are(files: list[str], expected: str) -> None:
+    first = next(commands([f"{file}::A::test_x" for file in files]))
+    assert " ".join(first) == f"python -m unittest discover -v {expected}"

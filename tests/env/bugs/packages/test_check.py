@@ -29,10 +29,8 @@ def rate(name):
     "shop.py": """\
 from rates import rate
 
-
 def price(name, count):
     return check(rate(name) * count)
-
 
 def check(value):
     if value > 20:
@@ -42,14 +40,11 @@ def check(value):
     "tests/test_shop.py": """\
 from shop import check, price
 
-
 def test_price():
     assert price("a", 3) == 6
 
-
 def test_other():
     assert price("b", 2) == 6
-
 
 def test_check():
     assert check(1) == 1

@@ -44,12 +44,10 @@ TESTS = """\
 import json, sys
 from shop import double, lowest
 
-
 def test_double():
     with open("path.json", "w") as file:
         json.dump(sys.path, file)
     assert double(2) == 4
-
 
 def test_lowest():
     assert lowest(3, 2) == 2

@@ -24,17 +24,14 @@ from support.sandboxes.sandbox_backends import CHEAPEST
 START = '''\
 """Prices."""
 
-
 def total(prices):
     result = 0
     for price in prices:
         result += price
     return result
 
-
 def discount(price, percent):
     return price - price * percent / 100
-
 
 def label(price):
     return "%s EUR" % price
@@ -42,14 +39,11 @@ def label(price):
 TESTS = """\
 from prices import discount, label, total
 
-
 def test_total():
     assert total([1, 2]) == 3
 
-
 def test_discount():
     assert discount(10, 50) == 5
-
 
 def test_label():
     assert label(3) == "3 EUR"
@@ -190,7 +184,7 @@ def test_a_harvest_that_was_stopped_goes_on_with_the_environments_that_it_had(
     for kept in (
         JudgedCommit("no test notices", older, failed_builds=FailedBuilds()),
         JudgedCommit("no environment", failed_builds=stopped.failed),
-        JudgedCommit("no tests"),
+        JudgedCommit("no tests", failed_builds=stopped.failed),
     ):
         resumed.remember(rows.validate_json(rows.dump_json(kept)))
     assert (resumed.current, resumed.failed) == (stopped.current, stopped.failed)

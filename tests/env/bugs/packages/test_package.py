@@ -68,48 +68,37 @@ import iniconfig
 import pytest
 from tiny_shop.cart import cheapest, total
 
-
 def test_total():
     assert total([2, 4]) == 6
-
 
 def test_discount():
     assert total([6], 1) == 5
 
-
 def test_cheapest():
     assert cheapest([3, 1, 2]) == 1
 
-
 def test_version():
     assert importlib.metadata.version("tiny-shop") == "2.5"
-
 
 def test_environment():
     assert sys.prefix == "/environment"
     assert iniconfig.__file__.startswith("/environment")
 
-
 def test_built():
     fast = pytest.importorskip("tiny_shop._fast")
     assert fast.__file__.startswith("/workspace")
 
-
 def test_fails():
     assert False
-
 
 def test_flaky():
     assert random.SystemRandom().random() < 0.5
 
-
 def test_draws():
     assert cheapest([random.random(), 2]) < 1
 
-
 def test_passes_but_where_bugs_are_made(request):
     assert request.config.option.basetemp is None  # set only where bugs are tried
-
 
 def test_slow():
     time.sleep(3)

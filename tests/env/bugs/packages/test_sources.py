@@ -18,8 +18,8 @@ from gumshoe.env.bugs.packages.environment import quiet_arguments
 from gumshoe.env.bugs.packages.harvest import reports_in
 from gumshoe.env.bugs.packages.machine import choose_python, interpreters
 from gumshoe.env.bugs.packages.requirements import PackageFiles, missing_packages, plugins_used
-from gumshoe.env.bugs.packages.sources import copy_tree, get_source, parse_sources, unpack
-from gumshoe.env.bugs.projects import reason_of
+from gumshoe.env.bugs.packages.sources import get_source, parse_sources, unpack
+from gumshoe.env.bugs.projects import copy_tree, reason_of
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.env.virtualenvs import Lock, environment_folder
 from gumshoe.errors import ConfigError, TaskError
