@@ -238,7 +238,7 @@ def show_reports(reports: Sequence[PackageReport]) -> None:
 
 def _packages(reports: Sequence[PackageReport]) -> Table:
     """The figures of packages that gave a set: deselected tests are `left out`, bugs that fail the check `rejected`."""
-    numbers = ("tests", "left out", "s", "tried", "bugs", "bugs/min", "rejected")
+    numbers = ("tests", "left out", "s", "tried", "bugs", "rejected")
     # Where the terminal is too narrow, names are folded: half a number would be a different one.
     columns = [Column(name, justify="right", no_wrap=True, min_width=len(name)) for name in numbers]
     package = Column("package", overflow="fold")
@@ -251,7 +251,6 @@ def _packages(reports: Sequence[PackageReport]) -> Table:
             f"{sum(report.seconds.values()):.0f}",
             str(report.candidates),
             str(report.verified),
-            f"{report.bugs_a_minute:.0f}",
             str(len(report.rejected) or ""),
         )
     return table

@@ -10,7 +10,7 @@ from pathlib import Path
 from gumshoe.env.bugs.candidates import take_turns
 from gumshoe.env.bugs.config import BuildConfig, HarvestConfig
 from gumshoe.env.bugs.packages.environment import install_lock
-from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_progress, read_report
+from gumshoe.env.bugs.packages.package import PackageReport, harvest_package, read_report
 from gumshoe.env.bugs.packages.sources import RequestedPackage, parse_sources
 from gumshoe.env.bugs.tasks import heldout_packages, write_rows
 from gumshoe.env.tasks.taskset import is_taskset, stored_taskset, write_taskset
@@ -66,8 +66,7 @@ def reports_in(out: Path) -> list[PackageReport]:
     asked: dict[str, str] = read_json(out / SOURCES, error=TaskError) if (out / SOURCES).is_file() else {}
     reports = {name: PackageReport(name, source, stage="") for name, source in asked.items()}
     for folder in (out / PACKAGES).glob("*"):
-        report = read_progress(folder)
-        if report is not None:
+        if report := read_report(folder):
             reports[report.name] = report
     if not reports:
         raise TaskError(f"{out} contains no harvest: give the folder written by gumshoe harvest --out")

@@ -29,11 +29,9 @@ from gumshoe.errors import GumshoeError, SandboxError, TaskError
 from gumshoe.storage import write_atomic
 from gumshoe.text import plural
 
-__all__ = ["PackageReport", "harvest_package", "read_progress", "read_report", "with_times"]
+__all__ = ["PackageReport", "harvest_package", "read_report", "with_times"]
 
 REPORT = "report.json"
-# The stage that a package has reached while it is harvested, or had reached when the harvest was stopped.
-PROGRESS = "progress.json"
 # What pytest imports before any test.
 PYTEST_NEEDS = frozenset({"pluggy", "iniconfig"})
 # How often tests that turn out to be unfit while bugs are made are left out before the package is refused.
@@ -54,11 +52,15 @@ def harvest_package(
     """
     report = PackageReport(source.name, source.text)
     folder.mkdir(parents=True, exist_ok=True)
-    earlier = read_report(folder, PROGRESS) or read_report(folder)
+    earlier = read_report(folder)
+
+    def write_report() -> None:
+        facts = asdict(with_times(report, earlier))
+        write_atomic(folder / REPORT, json.dumps(facts, indent=1))
 
     def begin(stage: str) -> None:
         report.stage = stage
-        _write_report(with_times(report, earlier), folder / PROGRESS)
+        write_report()
         note(stage, "")
 
     package = PackageHarvest(source.name, config, folder, lambda text: note(report.stage, text))
@@ -71,8 +73,7 @@ def harvest_package(
         report.reason = str(error)
         (folder / TASKS).unlink(missing_ok=True)
     finally:
-        _write_report(with_times(report, earlier), folder / PROGRESS)
-    (folder / PROGRESS).replace(folder / REPORT)
+        write_report()
     return with_times(report, earlier)
 
 
@@ -231,34 +232,19 @@ class PackageReport:
     rejected: dict[str, str] = field(default_factory=dict[str, str])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
-    @property
-    def bugs_a_minute(self) -> float:
-        """Verified bugs for each minute of the stages that find them."""
-        spent = self.seconds.get("bugs", 0.0) + self.seconds.get("history", 0.0)
-        return 60 * self.verified / spent if spent else 0.0
-
 
 _REPORTS = TypeAdapter(PackageReport)
 
 
-def read_report(folder: Path, file: str = REPORT) -> PackageReport | None:
-    """The report of a package's set; None where there is none, or a damaged one."""
+def read_report(folder: Path) -> PackageReport | None:
+    """The report of a package's set; None where there is none, or a damaged one.
+
+    While a package is harvested, and after the harvest was stopped, it tells the stage that it has reached.
+    """
     try:
-        return _REPORTS.validate_json((folder / file).read_bytes())
+        return _REPORTS.validate_json((folder / REPORT).read_bytes())
     except (OSError, ValueError):
         return None
-
-
-def _write_report(report: PackageReport, file: Path) -> None:
-    write_atomic(file, json.dumps(asdict(report), indent=1))
-
-
-def read_progress(folder: Path) -> PackageReport | None:
-    """What is known of a package: its report if it is finished, else the stage that it has reached."""
-    report = read_report(folder)
-    if report is not None and report.done:
-        return report
-    return read_report(folder, PROGRESS) or report
 
 
 def with_times(report: PackageReport, earlier: PackageReport | None) -> PackageReport:
