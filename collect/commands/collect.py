@@ -1,12 +1,19 @@
-"""`gumshoe collect`: roll out an agent on tasks and keep its trajectories."""
+"""`gumshoe collect`: roll out an agent on tasks and keep its trajectories; the display of its progress."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import sys
+import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+
+from rich.console import Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from gumshoe.collect.config import CollectConfig, CustomConfig, HumanConfig
 from gumshoe.collect.data.store import Again, RunFolder, read_failures, read_trajectories, run_identity
@@ -17,17 +24,19 @@ from gumshoe.collect.policies.llm import with_llm
 from gumshoe.collect.policies.registry import check_policy, make_policy
 from gumshoe.collect.run.branching import is_whole
 from gumshoe.collect.run.control import Control, stop_on_signals
-from gumshoe.collect.run.progress import ProgressDisplay
 from gumshoe.collect.run.runner import Runner, RunResult, open_factories, plan_episodes
 from gumshoe.config import load_config
+from gumshoe.console import Console
 from gumshoe.env.sandboxes.open import choose
 from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, PolicyError, SandboxError, TaskError
 from gumshoe.plugins import search_beside
 from gumshoe.protocols import close_policy
+from gumshoe.records import Trajectory
 
-__all__ = ["collect", "configure_collect", "run_collect"]
+__all__ = ["ProgressDisplay", "collect", "configure_collect", "run_collect"]
 
+PLAIN_EVERY_S = 10.0
 EPILOG = """\
 examples:
   gumshoe collect configs/collect/demo.yaml
@@ -111,7 +120,8 @@ def collect(
     with RunFolder(path, config, again) as folder, _logging(path / "run.log", verbose):
         folder.plan(len(episodes))
         control = Control(config.budget)
-        for trajectory in read_trajectories(path) if _limits_whole_run(config) else ():
+        limits = (config.budget.steps, config.budget.tokens, config.budget.cost_usd)
+        for trajectory in read_trajectories(path) if any(limit is not None for limit in limits) else ():
             control.count_earlier(trajectory.own_usage, len(trajectory.own_steps))
         before = sum(is_whole(episode, config.branch, folder.nodes) for episode in episodes)
         logging.getLogger(__name__).info("%d episodes, %d of them finished", len(episodes), before)
@@ -165,11 +175,6 @@ def _is_trusted(config: CollectConfig, episodes: Sequence[EpisodeSpec]) -> bool:
     return policy.trusted
 
 
-def _limits_whole_run(config: CollectConfig) -> bool:
-    budget = config.budget
-    return any(part is not None for part in (budget.steps, budget.tokens, budget.cost_usd))
-
-
 @contextmanager
 def _logging(path: Path, verbose: int) -> Generator[None]:
     """Everything that gumshoe logs goes to run.log, and with -v to the terminal."""
@@ -190,3 +195,110 @@ def _logging(path: Path, verbose: int) -> Generator[None]:
         for handler in handlers:
             root.removeHandler(handler)
             handler.close()
+
+
+class ProgressDisplay:
+    """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
+
+    Of a run with one episode, it shows what that does: every turn in a line of its own, or the latest on a terminal.
+
+    Args:
+        planned: episodes of the run.
+        before: those that were finished before this process.
+        control: where the counts are.
+        console: where it is shown; default stderr.
+    """
+
+    def __init__(self, planned: int, before: int, control: Control, console: Console | None = None) -> None:
+        self._planned = planned
+        self._whole = before
+        self._before = before
+        self._done = 0
+        self._branches = 0
+        self._control = control
+        self._resolved = 0
+        self._scored = 0
+        self._console = console or Console(file=sys.stderr, highlight=False)
+        self._live: Live | None = None
+        self._last_plain = time.monotonic()
+        self._stop_announced = False
+        self._bar = Progress(
+            TextColumn("collect"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=self._console
+        )
+        self._task = self._bar.add_task("collect", total=planned, completed=before)
+
+    def __enter__(self) -> ProgressDisplay:
+        if self._console.is_terminal:
+            self._live = Live(self._render(), console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        elif self._planned == 1:
+            self._control.on_step = self._print
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def done(self, trajectory: Trajectory, is_whole: bool) -> None:
+        """Counts a finished trajectory; `is_whole` says that all episodes of its tree are finished."""
+        self._done += 1
+        self._whole += is_whole
+        self._branches += trajectory.branch is not None
+        self._scored += trajectory.resolved is not None
+        self._resolved += trajectory.resolved is True
+
+    def tick(self) -> None:
+        """Draws, or prints a line if one is due."""
+        if self._live is not None:
+            self._live.update(self._render(), refresh=True)
+            return
+        if self._stopping() and not self._stop_announced:
+            self._stop_announced = True
+            self._print(self._stopping())
+        if self._planned > 1 and time.monotonic() - self._last_plain >= PLAIN_EVERY_S:
+            self._last_plain = time.monotonic()
+            self._print(f"{self._whole}/{self._planned} {self.line()}{self._left()}")
+
+    def line(self) -> str:
+        """The counts in one line."""
+        elapsed = max(self._control.elapsed_s, 1e-9)
+        spent = self._control.spent
+        parts = [f"{self._done / elapsed * 60:.1f} episodes/min"]
+        if self._branches:
+            parts.append(f"{self._branches} branches")
+        if self._scored:
+            parts.append(f"{self._resolved} of {self._scored} resolved")
+        if self._control.failures:
+            parts.append(f"failed tries: {self._control.failures}")
+        parts.append(f"{self._control.steps / elapsed:.1f} steps/s")
+        if spent.tokens:
+            parts.append(f"{spent.tokens / elapsed:.0f} tokens/s")
+        if spent.cost_usd is not None:
+            parts.append(f"${spent.cost_usd:.2f}")
+        return ", ".join(parts)
+
+    def _stopping(self) -> str:
+        """The message to a user who has pressed Ctrl-C."""
+        asked = self._control.finishing and not self._control.aborting and self._control.exhausted is None
+        return "finishing the episodes at hand; Ctrl-C again stops at once" if asked else ""
+
+    def _left(self) -> str:
+        """The time left at the speed so far; nothing before there is a speed."""
+        now = self._whole - self._before
+        if not now:
+            return ""
+        seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
+        return f", {seconds // 60} min {seconds % 60} s left"
+
+    def _print(self, line: str) -> None:
+        self._console.print(Text(line), soft_wrap=True)
+
+    def _render(self) -> Group:
+        self._bar.update(self._task, completed=self._whole)
+        stopping = [Text(self._stopping())] if self._stopping() else []
+        doing = [
+            Text(f"  {line}", overflow="ellipsis", no_wrap=True) for _, line in sorted(self._control.doing.items())
+        ]
+        if self._planned == 1:
+            return Group(*(doing or [Text("  starting")]), *stopping)
+        return Group(self._bar, Text(self.line()), *doing, *stopping)

@@ -129,7 +129,8 @@ def _debug(arguments: argparse.Namespace, out: Path) -> int:
         return 130
     trajectory = next(iter(read_trajectories(out)), None)
     if trajectory is None:
-        raise PolicyError(_failure(out))
+        messages = [str(failure.get("message")) for failure in read_failures(out)]
+        raise PolicyError(messages[-1] if messages else "the agent did not come to an end")
     return _show(trajectory, arguments)
 
 
@@ -191,11 +192,6 @@ def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
         raise ConfigError("no model: give --model NAME (see gumshoe init), or --model human")
     config = validate(CollectConfig, data, origin="-p")
     return config.model_copy(update={"policy": with_llm(config.policy)})
-
-
-def _failure(out: Path) -> str:
-    failures = [str(failure.get("message")) for failure in read_failures(out)]
-    return failures[-1] if failures else "the agent did not come to an end"
 
 
 def _found_so_far(episode: Episode) -> ContextPack | None:

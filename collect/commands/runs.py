@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gumshoe.collect.config import TRUSTED_KINDS, BranchConfig
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
-from gumshoe.collect.run.branching import missing_branches
+from gumshoe.collect.run.branching import lacks_branches
 from gumshoe.config import RUN_CONFIG, read_yaml, validate
 from gumshoe.errors import ConfigError, DatasetError, TaskError
 from gumshoe.records import Usage
@@ -94,7 +94,7 @@ def _trees(nodes: list[Node], config: BranchConfig | None) -> dict[str, int]:
     if config is None:
         return {}
     trees = Trees(nodes)
-    whole = sum(missing_branches(trees, root, config) == 0 for root in trees.roots)
+    whole = sum(not lacks_branches(trees, root, config) for root in trees.roots)
     branches = sum(node.branch is not None for node in nodes)
     return {"branches": branches, "trees": len(trees.roots), "whole_trees": whole}
 

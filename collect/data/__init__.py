@@ -6,5 +6,5 @@
 | `tree` | finished episodes that share a beginning, and what each decision in them was worth |
 | `filters`, `unseen` | rules that decide what becomes data; the leak check |
 | `export` | datasets: their rows by view, their shards, their card |
-| `formats`, `atif`, `messages` | the files of others, in and out: ATIF, chat messages, SWE-agent, mini-swe-agent |
+| `formats`, `messages` | the files of others, in and out: ATIF, chat messages, SWE-agent, mini-swe-agent |
 """

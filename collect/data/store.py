@@ -21,8 +21,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.journal import Journal
@@ -88,20 +89,18 @@ class RunFolder:
             (path / "journal").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(f"the run folder {path} cannot be created: {error}") from None
-        self._lock = take_lock(path)
-        self._files: list[IO[bytes]] = []
-        try:
+        with ExitStack() as files:
+            files.enter_context(take_lock(path))
             _check_config(path, config)
             if again is not None:
                 _set_aside(path, again)
-            self._trajectories, self._failures = (self._open(name) for name in (TRAJECTORIES, FAILURES))
+            opened = (files.enter_context(open_append(path / name)) for name in (TRAJECTORIES, FAILURES))
+            self._trajectories, self._failures = opened
             self.nodes: dict[str, Node] = {one.id: node_of(one) for one in read_trajectories(path)}
             """The finished episodes."""
             _drop_finished_journals(path, self.finished)
             self._attempts = Counter(entry["id"] for entry in read_failures(path) if entry["kind"] != "diverged")
-        except BaseException:
-            self.close()
-            raise
+            self._files = files.pop_all()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -165,14 +164,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Closes the files and releases the lock. Idempotent."""
-        for file in self._files:
-            file.close()
-        self._lock.close()
-
-    def _open(self, name: str) -> IO[bytes]:
-        file = open_append(self.path / name)
-        self._files.append(file)
-        return file
+        self._files.close()
 
 
 def run_identity(config: CollectConfig) -> str:
@@ -234,10 +226,10 @@ def _check_config(path: Path, config: CollectConfig) -> None:
     earlier = earlier_config(path, CollectConfig, "collect")
     if earlier is not None:
         known = validate(CollectConfig, earlier, origin=str(path / RUN_CONFIG))
-        differing = _differences(_fixed(known), _fixed(config))
-        if differing:
+        differing = _difference(_fixed(known), _fixed(config))
+        if differing is not None:
             raise ConfigError(
-                f"{path} holds another run: {differing[0]} differs; give another folder with -p out=..., or remove it"
+                f"{path} holds another run: {differing} differs; give another folder with -p out=..., or remove it"
             )
     write_atomic(path / RUN_CONFIG, dump_config(config))
 
@@ -250,15 +242,12 @@ def _fixed(config: CollectConfig) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude_defaults=True, exclude=changeable)
 
 
-def _differences(left: Any, right: Any, at: str = "") -> list[str]:
+def _difference(left: Any, right: Any, at: str = "") -> str | None:
+    """The first key, in full, whose value is not the same in both."""
     if not isinstance(left, dict) or not isinstance(right, dict):
-        return [] if left == right else [at]
-    keys = sorted({*left, *right})
-    return [
-        found
-        for key in keys
-        for found in _differences(left.get(key), right.get(key), f"{at}.{key}" if at else str(key))
-    ]
+        return None if left == right else at
+    inner = (_difference(left.get(key), right.get(key), f"{at}.{key}".lstrip(".")) for key in sorted({*left, *right}))
+    return next((found for found in inner if found is not None), None)
 
 
 def _set_aside(path: Path, again: Again) -> None:

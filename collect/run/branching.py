@@ -24,7 +24,7 @@ from gumshoe.records import BranchPoint, Completion, Decision, Observation, Step
 if TYPE_CHECKING:
     from gumshoe.collect.episode.episode import Episode, EpisodeSnapshot
 
-__all__ = ["OpenTree", "branch_steps", "is_whole", "missing_branches", "open_episodes"]
+__all__ = ["OpenTree", "branch_steps", "is_whole", "lacks_branches", "open_episodes"]
 
 
 def branch_steps(
@@ -82,21 +82,16 @@ def is_whole(root: EpisodeSpec, config: BranchConfig | None, nodes: Mapping[str,
     return next(open_episodes(root, config, nodes), None) is None
 
 
-def missing_branches(trees: Trees, node: Node, config: BranchConfig, level: int = 0) -> int:
-    """How many branches of a finished episode, and of its branches, are known to be wanted and are not there.
+def lacks_branches(trees: Trees, node: Node, config: BranchConfig, level: int = 0) -> bool:
+    """Whether a branch of a finished episode, or of its branches, is known to be wanted and is not there.
 
-    Args:
-        trees: all finished episodes.
-        node: the episode.
-        config: where it branches.
-        level: how many decisions on the way to it have branched.
+    `level` is how many decisions on the way to the episode have branched.
     """
-    count = 0
     for below, step in enumerate(branch_steps(node.branch, level, node.kinds, config), start=level + 1):
         found = [child for child in trees.branches(node.id) if child.start == step]
-        count += config.width - 1 - len(found)
-        count += sum(missing_branches(trees, child, config, below) for child in found)
-    return count
+        if len(found) < config.width - 1 or any(lacks_branches(trees, child, config, below) for child in found):
+            return True
+    return False
 
 
 class OpenTree:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 
@@ -41,6 +41,9 @@ from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Task, Trajectory
 
+if TYPE_CHECKING:
+    from gumshoe.collect.run.cluster import RayFactory
+
 __all__ = [
     "EnvironmentFactory",
     "InProcess",
@@ -55,25 +58,6 @@ log = logging.getLogger(__name__)
 
 CALLS_PER_CORE = 2
 """How many environments work at once: with more, the programs in their sandboxes only cost each other time."""
-
-
-class EnvironmentFactory(Protocol):
-    """Makes the environments of one worker's episodes, one after the other."""
-
-    def ready(self) -> bool:
-        """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
-        ...
-
-    def environment(self, task: Task, **options: Any) -> AnyEnv:
-        """The environment of one episode, with the arguments of `DebugEnv`; nothing starts before its `reset`."""
-        ...
-
-    def close(self) -> None:
-        """Releases what it holds. Idempotent."""
-        ...
-
-
-MakeFactory = Callable[[], EnvironmentFactory]
 
 
 class TakesTurns(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -93,18 +77,22 @@ class TakesTurns(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class InProcess:
-    """Environments in the process that runs the command."""
+    """Makes the environments of one worker's episodes, one after the other, in the process that runs the command."""
 
     def ready(self) -> bool:
-        """Always."""
+        """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
         return True
 
     def environment(self, task: Task, **options: Any) -> AnyEnv:
-        """An environment in this process."""
+        """The environment of one episode, with the arguments of `DebugEnv`; nothing starts before its `reset`."""
         return TakesTurns(DebugEnv(task, **options))
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Releases what it holds. Idempotent."""
+
+
+EnvironmentFactory: TypeAlias = "InProcess | RayFactory"
+MakeFactory: TypeAlias = Callable[[], EnvironmentFactory]
 
 
 @contextmanager

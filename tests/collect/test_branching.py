@@ -13,7 +13,7 @@ from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.config import BranchConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
-from gumshoe.collect.run.branching import missing_branches
+from gumshoe.collect.run.branching import lacks_branches
 from gumshoe.env import DebugEnv
 from gumshoe.records import BranchPoint, Decision, StopReason, ToolCall, Trajectory
 from support.sandboxes.sandbox_backends import LOCAL
@@ -148,5 +148,6 @@ def test_a_decisions_value_is_the_mean_of_what_followed() -> None:
     assert (third.value, third.count, third.advantage) == (None, 0, None)
     assert trees.decision("t", 0).advantage is None
     assert [root.id for root in trees.roots] == ["t"]
-    wanted = BranchConfig(at="any", width=3, depth=2, skip=1)
-    assert missing_branches(trees, trees.nodes["t"], wanted) == (3 - 1 - 2) + (3 - 1 - 1) + (3 - 1 - 1)
+    for depth, lacking in ((1, False), (2, True)):
+        wanted = BranchConfig(at="any", width=3, depth=depth, skip=1)
+        assert lacks_branches(trees, trees.nodes["t"], wanted) is lacking

@@ -15,11 +15,10 @@ import gymnasium
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.commands.collect import collect
+from gumshoe.collect.commands.collect import ProgressDisplay, collect
 from gumshoe.collect.config import BudgetConfig, CollectConfig
 from gumshoe.collect.data.store import read_failures, read_trajectories
 from gumshoe.collect.run.control import Control, Interrupted
-from gumshoe.collect.run.progress import ProgressDisplay
 from gumshoe.collect.run.runner import CALLS_PER_CORE, TakesTurns, plan_episodes
 from gumshoe.console import Console
 from gumshoe.errors import PolicyError, TaskError

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gumshoe.collect.data.atif import from_atif
 from gumshoe.collect.data.export.rows import agent_decision_rows, agent_row
+from gumshoe.collect.data.formats import from_atif
 from gumshoe.errors import DatasetError
 from gumshoe.train.model import load_tokenizer
 from gumshoe.train.rows.render import UNTRAINED, Drift, Rendered, Renderer, spans

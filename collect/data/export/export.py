@@ -6,10 +6,9 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.collect.data.export.card import Statistics, render_card
@@ -265,7 +264,7 @@ class _ViewWriter:
         self.counts = Statistics()
         self._rows = view.rows
         self._shards = {
-            split: files.enter_context(_ShardWriter(folder, split, columns=view.columns)) for split in SPLITS
+            split: files.enter_context(closing(_ShardWriter(folder, split, columns=view.columns))) for split in SPLITS
         }
 
     def add(self, trajectory: Trajectory, split: str) -> None:
@@ -297,17 +296,6 @@ class _ShardWriter:
         self._shards = 0
         self._writer: ParquetWriter | None = None
 
-    def __enter__(self) -> _ShardWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
-        if self._writer is not None and kind is None:
-            self._finish()
-        elif self._writer is not None:
-            self._writer.close()
-
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row."""
         if self._writer is None:
@@ -315,7 +303,7 @@ class _ShardWriter:
         self._writer.write(row)
         self._in_shard += 1
         if self._in_shard >= ROWS_A_SHARD:
-            self._finish()
+            self.close()
 
     def _begin(self) -> ParquetWriter:
         from datasets.arrow_writer import ParquetWriter
@@ -326,7 +314,8 @@ class _ShardWriter:
         self._in_shard = 0
         return ParquetWriter(features=features(self._columns), path=path, writer_batch_size=ROWS_A_GROUP)
 
-    def _finish(self) -> None:
-        assert self._writer is not None
-        self._writer.finalize()
-        self._writer = None
+    def close(self) -> None:
+        """Ends the shard at hand. Idempotent."""
+        if self._writer is not None:
+            self._writer.finalize()
+            self._writer = None

@@ -5,5 +5,5 @@
 | `belief` | where the bug may be, and how likely, from what was observed |
 | `looks` | what may be looked at next, and what each look is expected to tell |
 | `policy` | which look is taken, and the report at the end |
-| `words`, `latest` | what it says: before a look and in the report, and about the last answer |
+| `words` | what it says: about the last answer, before a look, in the report |
 """

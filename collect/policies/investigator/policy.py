@@ -225,5 +225,5 @@ def _pack_of_traceback(outputs: Sequence[ToolOutput], words: Words) -> ContextPa
         locations=(Location(path=frame.path, start=frame.line, end=frame.line, why=words.raised()),),
         findings=tuple(fact.finding(words.raised()) for fact in there[-1:]),
         failing_frame=frame,
-        hypothesis=words.hypothesis_of_frame(frame),
+        hypothesis=f"It fails at {frame.path}:{frame.line}.",
     )

@@ -28,7 +28,7 @@ FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class AnthropicPolicy(ProviderPolicy[AnthropicConfig, anthropic.Anthropic]):
+class AnthropicPolicy(ProviderPolicy[AnthropicConfig]):
     """The Messages API. System prompt, tools and the conversation so far are marked for the provider's cache."""
 
     kind = "anthropic"

@@ -25,7 +25,7 @@ __all__ = ["OpenAIPolicy"]
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
-class OpenAIPolicy(ProviderPolicy[OpenAIConfig, openai.OpenAI]):
+class OpenAIPolicy(ProviderPolicy[OpenAIConfig]):
     """The chat API, of OpenAI, Azure or any other server. Traces name the model by its label, if it has one."""
 
     kind = "openai"

@@ -8,7 +8,7 @@ import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx2
 import tenacity
@@ -42,24 +42,10 @@ the shortest that an answer, in which a dummy may be an ordinary word, may not h
 """
 
 
-class Client(Protocol):
-    """An SDK's client for one server."""
-
-    @property
-    def base_url(self) -> object:
-        """The server's address."""
-        ...
-
-    def close(self) -> None:
-        """Closes its connections."""
-        ...
-
-
 ConfigT = TypeVar("ConfigT", OpenAIConfig, AnthropicConfig)
-ClientT = TypeVar("ClientT", bound=Client)
 
 
-class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
+class ProviderPolicy(ABC, Generic[ConfigT]):
     """One episode's conversation with a model behind a server.
 
     The SDK's own retries are off: ours also cover answers that do not fit the API. Everything that a provider says is
@@ -132,7 +118,7 @@ class ProviderPolicy(ABC, Generic[ConfigT, ClientT]):
             raise PolicyError(f"{what} failed {attempts} times, last with: {error}") from None
 
     @abstractmethod
-    def _connect(self) -> ClientT:
+    def _connect(self) -> Any:
         """The SDK's client. Raises ConfigError if something is missing."""
 
     @abstractmethod

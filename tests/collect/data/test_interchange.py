@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gumshoe.cli import main
-from gumshoe.collect.data.atif import all_from_atif, from_atif, to_atif
 from gumshoe.collect.data.export.rows import agent_decision_rows, agent_row
-from gumshoe.collect.data.formats import FORMATS, write_atif
+from gumshoe.collect.data.formats import FORMATS, all_from_atif, from_atif, to_atif, write_atif
 from gumshoe.collect.data.messages import from_messages, from_mini_swe_agent, from_swe_agent
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import DatasetError

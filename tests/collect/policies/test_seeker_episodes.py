@@ -13,9 +13,8 @@ from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import ToolOutput
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.investigator.belief import form_belief
-from gumshoe.collect.policies.investigator.latest import in_words, line_and_change
 from gumshoe.collect.policies.investigator.policy import Investigator, pack_of
-from gumshoe.collect.policies.investigator.words import Words
+from gumshoe.collect.policies.investigator.words import Words, in_words, line_and_change
 from gumshoe.collect.policies.strategy import StrategyPolicy
 from gumshoe.collect.run.play import play_one
 from gumshoe.env.config import SandboxConfig
