@@ -201,12 +201,7 @@ class ProgressDisplay:
     """Shows done, resolved, failed, steps and tokens per second, money, time left and what each worker is doing.
 
     Of a run with one episode, it shows what that does: every turn in a line of its own, or the latest on a terminal.
-
-    Args:
-        planned: episodes of the run.
-        before: those that were finished before this process.
-        control: where the counts are.
-        console: where it is shown; default stderr.
+    Of the `planned` episodes, `before` were finished before this process.
     """
 
     def __init__(self, planned: int, before: int, control: Control, console: Console | None = None) -> None:

@@ -141,7 +141,10 @@ def run_convert(arguments: argparse.Namespace) -> int:
     if arguments.to:
         count = _write_atif(copies.leave_out(_trajectories_in(arguments.sources)), out)
     else:
-        count = _read_files(arguments, out)
+        kind = FORMATS[arguments.origin]
+        found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
+        with new_folder(out) as fresh:
+            count = write_trajectories(fresh, found)
     left_out = f"; left out: {copies.count} given more than once" if copies.count else ""
     print(f"{out}: {count} trajectories{left_out}")
     return 0
@@ -157,13 +160,6 @@ def _write_atif(trajectories: Iterator[Trajectory], out: Path) -> int:
         count = write_atif(trajectories, fresh)
         fresh.replace(out)
     return count
-
-
-def _read_files(arguments: argparse.Namespace, out: Path) -> int:
-    kind = FORMATS[arguments.origin]
-    found = itertools.chain.from_iterable(kind.read_all(source) for source in arguments.sources)
-    with new_folder(out) as fresh:
-        return write_trajectories(fresh, found)
 
 
 def _trajectories_in(sources: Sequence[Path]) -> Iterator[Trajectory]:

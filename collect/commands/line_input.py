@@ -68,11 +68,7 @@ class PipeInput:
 
 
 class TerminalInput:
-    """A prompt with completion on the Tab key and the history of this session on the arrow keys.
-
-    Args:
-        suggest: what can stand at the end of a line.
-    """
+    """A prompt with completion on the Tab key, by `suggest`, and the history of this session on the arrow keys."""
 
     def __init__(self, suggest: Suggest) -> None:
         self._suggest = suggest

@@ -82,7 +82,8 @@ def run_play(arguments: argparse.Namespace) -> int:
     env = DebugEnv(task, tools=names, sandbox=config, trusted=True)
     try:
         game = Game(env, Console(highlight=False))
-        game.play(_open_input(game))
+        is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        game.play(TerminalInput(game.suggest) if is_terminal else PipeInput(sys.stdin))
     finally:
         env.close()
     return 1 if game.solved is False else 0
@@ -91,10 +92,7 @@ def run_play(arguments: argparse.Namespace) -> int:
 def choose_task(text: str) -> Task:
     """The task that `text` names: `SOURCE:ID`, an id from the casebook, or a source that has only one task.
 
-    The last part of an id is enough if no other task has it.
-
-    Raises:
-        TaskError: there is no such task, or more than one.
+    The last part of an id is enough if no other task has it. Raises TaskError if there is none, or more than one.
     """
     source, colon, name = text.rpartition(":")
     if colon and _is_source(source):
@@ -141,10 +139,6 @@ def _only(source: str, name: str | None) -> Task:
     raise TaskError(f"{source} has no task {name!r}{hint} ({listing})")
 
 
-def _open_input(game: Game) -> LineInput:
-    return TerminalInput(game.suggest) if sys.stdin.isatty() and sys.stdout.isatty() else PipeInput(sys.stdin)
-
-
 WORDS: Mapping[str, str] = {
     "help": "the tools and these words; help TOOL says more",
     "problem": "the problem again",
@@ -158,11 +152,7 @@ class Game:
     """Reads lines, runs them as calls, shows what comes back, until the end of the episode or of the input.
 
     When a tool that takes one text, such as `pdb`, is typed alone, all lines that follow go to it, until Ctrl-D or,
-    for pdb, `q`.
-
-    Args:
-        env: not reset yet; closed by whoever made it.
-        console: where everything is shown.
+    for pdb, `q`. The environment is not reset yet, and closed by whoever made it.
     """
 
     def __init__(self, env: DebugEnv, console: Console) -> None:

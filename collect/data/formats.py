@@ -285,9 +285,7 @@ def write_atif(trajectories: Iterable[Trajectory], out: Path) -> int:
     """Writes trajectories as ATIF, and returns how many.
 
     `out` is a .jsonl file for all of them, a .json file for a single one, or a folder that gets one file for each.
-
-    Raises:
-        ConfigError: there are several for a .json file.
+    Raises ConfigError if there are several for a .json file.
     """
     if out.suffix == ".jsonl":
         return write_lines(out, (json.dumps(to_atif(one), ensure_ascii=False) for one in trajectories))

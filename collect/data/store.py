@@ -145,11 +145,7 @@ class RunFolder:
     def add_failure(self, episode: str, kind: str, message: str, traceback: str | None = None) -> None:
         """Puts a failed attempt on disk.
 
-        Args:
-            episode: its id.
-            kind: the error's type, or `diverged`.
-            message: what the error says.
-            traceback: that of an unforeseen error.
+        `kind` is the error's type, or `diverged`; `traceback` is that of an unforeseen error.
         """
         entry = {
             "id": episode,
@@ -284,11 +280,7 @@ def _has_failed(trajectory: Trajectory) -> bool:
 
 
 class Copies:
-    """Leaves out copies of episodes. Those that only have the same id, as episodes of two arms may, are no copies.
-
-    Attributes:
-        count: how many copies there were.
-    """
+    """Leaves out copies of episodes, and counts them. Having the same id, as those of two arms may, makes no copy."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -60,10 +60,9 @@ def node_of(trajectory: Trajectory) -> Node:
 
 
 class Trees:
-    """Finished episodes by the trees that they belong to.
+    """Finished episodes of one run by the trees that they belong to.
 
-    Args:
-        nodes: of one run, in any order. One whose parent is not among them is the root of what is left of its tree.
+    One whose parent is not among them is the root of what is left of its tree.
     """
 
     def __init__(self, nodes: Iterable[Node]) -> None:

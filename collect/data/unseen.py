@@ -111,11 +111,7 @@ class Mention(NamedTuple):
 
 
 class _Seen:
-    """What was shown so far.
-
-    Args:
-        later: names of functions and classes that the episode shows at some point.
-    """
+    """What was shown so far; `later` are names of functions and classes that the episode shows at some point."""
 
     def __init__(self, later: frozenset[str]) -> None:
         self.later = later
@@ -205,11 +201,7 @@ def _defined(trajectory: Trajectory) -> frozenset[str]:
 def _of_step(step: Step, turn: Sequence[Message], roles: Mapping[str, Decision], seen: _Seen) -> Iterator[Unseen]:
     """What a turn mentions, in its words and in its calls.
 
-    Args:
-        step: the turn as a step.
-        turn: the same as a message, with turns before it that are no steps.
-        roles: what the tools are for, by name.
-        seen: what was shown before.
+    `turn` is the same as messages, with turns before it that are no steps; `roles` says what the tools are for.
     """
     said = [step.completion, *(Completion(text=one.content, reasoning=one.reasoning) for one in turn)]
     prose = [step.rationale, *(text for one in said for text in (parse_decision(one.text).rationale, one.reasoning))]
@@ -309,7 +301,8 @@ def _in_location(place: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
 def _in_call(arguments: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
     """Files that nothing has named, and lines of breakpoints and edits that nothing has shown."""
     path, start = str(arguments.get("path") or ""), arguments.get("start")
-    if path.strip("./") and not seen.has(path.removeprefix("./")) and not _is_new_file(arguments):
+    is_new_file = "code" in arguments and start is None
+    if path.strip("./") and not seen.has(path.removeprefix("./")) and not is_new_file:
         yield Mention("place", path)
     elif "code" in arguments and isinstance(start, int):
         end = arguments.get("end") if isinstance(arguments.get("end"), int) else start
@@ -319,7 +312,8 @@ def _in_call(arguments: dict[str, Any], seen: _Seen) -> Iterator[Mention]:
         if any(word not in seen.words for word in WORD.findall(name)):
             yield Mention("place", name)
     items = [*_items(arguments.get("variants")), *_items(arguments.get("probes"))]
-    for text in (arguments.get("command"), arguments.get("function"), *map(_place, items)):
+    places = (f"{item.get('path')}:{item.get('line')}" for item in items)
+    for text in (arguments.get("command"), arguments.get("function"), *places):
         for match in PLACE.finditer(str(text or "")):
             if not seen.may_go_to(match["path"], [int(match["line"])]):
                 yield Mention("place", match[0])
@@ -329,14 +323,6 @@ def _functions_of(arguments: dict[str, Any]) -> list[str]:
     """The functions that a call goes to by name."""
     named = str(arguments.get("function") or "")
     return [*FUNCTION.findall(str(arguments.get("command") or "")), *([named] if named and ":" not in named else [])]
-
-
-def _place(item: dict[str, Any]) -> str:
-    return f"{item.get('path')}:{item.get('line')}"
-
-
-def _is_new_file(arguments: dict[str, Any]) -> bool:
-    return "code" in arguments and arguments.get("start") is None
 
 
 def _in_code(code: str, seen: _Seen) -> Iterator[Mention]:

@@ -118,16 +118,11 @@ def _elided(message: Message) -> Message:
 
 
 def elision_point(messages: Sequence[Message], tools: Sequence[ToolSchema], budget: int, current: int) -> int:
-    """The position before which to elide, for the coming turn.
+    """The position before which to elide, for the coming turn; `current` is the position so far.
 
     It stays where it is while the conversation fits, so that the prefix stays the same and caches stay warm. Once the
     conversation no longer fits, the position moves on until at most half of the budget is used, or to the latest turns.
-
-    Args:
-        messages: the whole conversation.
-        tools: the tools that are offered, which take up room as well.
-        budget: tokens, at four characters each.
-        current: the position so far.
+    The tools that are offered take up room as well. A token of `budget` counts as four characters.
     """
     fixed = sum(len(tool.model_dump_json(exclude={"decision"})) for tool in tools)
     room = budget * CHARACTERS_A_TOKEN - fixed
@@ -209,10 +204,7 @@ def _text_of_calls(calls: tuple[ToolCall, ...]) -> str:
 def read_turn(written: Completion, *, prefix: str, offered: Collection[str] = ()) -> Completion:
     """The completion of a turn whose text holds its calls, and perhaps a leading `<think>` block, unescaped.
 
-    Args:
-        written: its text is everything that the model wrote.
-        prefix: start of the calls' ids.
-        offered: names of the tools that the model may call, as for `split_text_calls`.
+    `prefix` begins the calls' ids; `offered` are the tools that the model may call, as for `split_text_calls`.
     """
     content, thought = split_thought(written.text)
     text, calls = split_text_calls(content, prefix=prefix, offered=offered)

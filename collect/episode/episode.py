@@ -164,13 +164,9 @@ class Episode:
         return self._info
 
     def start(self, options: dict[str, Any] | None = None) -> None:
-        """Starts the environment, which the first request does otherwise.
+        """Starts the environment, with the options of its `reset`; otherwise, the first request does.
 
-        Args:
-            options: those of the environment's `reset`.
-
-        Raises:
-            SandboxError, TaskError, ConfigError: it cannot be started.
+        Raises SandboxError, TaskError and ConfigError if it cannot be started.
         """
         self._started = time.monotonic()
         self._outer.reset(seed=self.spec.seed % 2**32, options=options)
@@ -180,8 +176,7 @@ class Episode:
     def next_request(self) -> Request | None:
         """What the policy is asked next; None once the episode is over. The first one starts the environment.
 
-        Raises:
-            SandboxError, TaskError, ConfigError: the environment cannot be started.
+        Raises SandboxError, TaskError and ConfigError if that cannot be started.
         """
         if self.stop is not None:
             return None
@@ -200,10 +195,8 @@ class Episode:
     def accept(self, completion: Completion) -> Step:
         """Takes in the policy's turn: carries out its calls in order, or answers that there were none.
 
-        Calls after the one that ended the episode are refused. If a call raises, the turn has not happened.
-
-        Raises:
-            SandboxError: the sandbox broke.
+        Calls after the one that ended the episode are refused. If a call raises, the turn has not happened. Raises
+        SandboxError if the sandbox broke.
         """
         assert self.stop is None, "the episode is over"
         offered = self.offered()
@@ -233,8 +226,7 @@ class Episode:
     def snapshot(self) -> EpisodeSnapshot | None:
         """Keeps the episode between a request and its answer; None if the environment cannot be fully restored.
 
-        Raises:
-            SandboxError: the sandbox broke.
+        Raises SandboxError if the sandbox broke.
         """
         name = self.environment.snapshot()
         if not self.environment.is_whole(name):
@@ -253,8 +245,7 @@ class Episode:
     def restore(self, kept: EpisodeSnapshot, spec: EpisodeSpec) -> None:
         """Goes back to a snapshot and continues from there as another episode of the same task: that of `spec`.
 
-        Raises:
-            SandboxError: the sandbox broke.
+        Raises SandboxError if the sandbox broke.
         """
         self.environment.restore(kept.environment)
         self.spec = spec

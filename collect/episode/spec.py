@@ -123,11 +123,8 @@ class Agent:
 
     def offered(self, schemas: Sequence[ToolSchema], used: Mapping[str, int]) -> tuple[ToolSchema, ...]:
         """The tools that may be called now, where `used` counts the calls so far by tool."""
-        return tuple(schema for schema in schemas if self._unlocked(schema.name, used))
-
-    def _unlocked(self, tool: str, used: Mapping[str, int]) -> bool:
-        needed, count = self.unlocked_by.get(tool, ("", 0))
-        return used.get(needed, 0) >= count
+        locked = {tool for tool, (needed, count) in self.unlocked_by.items() if used.get(needed, 0) < count}
+        return tuple(schema for schema in schemas if schema.name not in locked)
 
 
 def make_agent(config: AgentConfig) -> Agent:
@@ -151,14 +148,10 @@ def make_agent(config: AgentConfig) -> Agent:
 
 
 def wanted_tasks(config: TasksConfig, on_error: Callable[[TaskError], None]) -> list[tuple[Task, Oracle]]:
-    """The tasks with the wanted ids and tags, in the order of their source.
+    """The tasks with the wanted ids and tags, in the order of their source; not shuffled or limited.
 
-    Args:
-        config: which tasks; its `shuffle` and `limit` are left to the caller.
-        on_error: called for each broken entry of the source, which is left out.
-
-    Raises:
-        TaskError: the source cannot be read, or no task is left.
+    `on_error` is called for each broken entry of the source, which is left out. Raises TaskError if the source cannot
+    be read, or no task is left.
     """
     # Here, because commands that only read trajectories need no sources of tasks.
     from gumshoe.env.tasks import load_tasks

@@ -82,13 +82,8 @@ def tool_message(
 ) -> Message:
     """The message that answers a call. It carries the observation for policies that are programs.
 
-    Args:
-        step: the index of the step.
-        observation: the answer.
-        call: what is answered.
-        facts: those of the answer, as a `FactReader` numbers them.
-        again: the last turn had the same call and the same answer, and the message says so: small models repeat
-            themselves.
+    `facts` are those of the answer, as a `FactReader` numbers them. With `again`, the last turn had the same call and
+    the same answer, and the message says so: small models repeat themselves.
     """
     text, shown = numbered_text(observation, facts)
     return Message(
@@ -224,13 +219,9 @@ def stop_at(output: ToolOutput, path: str, numbers: Collection[int]) -> str | No
 
 
 def telling_values(output: ToolOutput, names: Collection[str] | None = None) -> list[tuple[str, Fact]]:
-    """The values of variables that the debugger showed: name and fact, short ones first.
+    """The values of variables that the debugger showed, of all or of these names: name and fact, short ones first.
 
     `self` and `cls` come last, as they tell the least.
-
-    Args:
-        output: the debugger's answer.
-        names: the variables; by default, all.
     """
     values = [
         (name, fact)

@@ -35,15 +35,9 @@ of 45 where nothing helps."""
 
 @dataclass
 class OneLook:
-    """Calls one tool, and reports the place that `find` sees in its answer.
+    """Calls one tool, and reports the place that `find` sees in its answer. Without a place, the episode ends.
 
-    Attributes:
-        kind: the policy's name.
-        tool: what is called.
-        find: the report; None if there is no place, which ends the episode.
-        plan: said with the call.
-        found: said with the report.
-        nothing: said instead of a report.
+    `plan` is said with the call, `found` with the report, `nothing` instead of a report.
     """
 
     kind: str

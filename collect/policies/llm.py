@@ -125,8 +125,7 @@ def with_llm(policy: PolicyConfig, environ: Mapping[str, str] = os.environ) -> P
 def find_key(config: ModelConfig, environ: Mapping[str, str] = os.environ) -> str:
     """The key: from the environment, else from the policy's entry in llm.yaml. A self-hosted server often needs none.
 
-    Raises:
-        ConfigError: OpenAI or Anthropic itself is asked, and there is no key.
+    Raises ConfigError if OpenAI or Anthropic itself is asked, and there is no key.
     """
     key = environ.get(config.api_key_env, "").strip()
     if not key and config.profile is not None:

@@ -52,8 +52,7 @@ class Teacher:
         explore: probability of a look that is not needed, at each turn, 0 to 1.
         whole_functions: report the functions that hold the lines that matter, not these lines alone.
 
-    Raises:
-        TaskError: the gold patch cannot be made by edits.
+    Raises TaskError for a gold patch that edits cannot make.
     """
 
     kind = "teacher"

@@ -30,13 +30,9 @@ __all__ = ["OpenTree", "branch_steps", "is_whole", "lacks_branches", "open_episo
 def branch_steps(
     branch: BranchPoint | None, level: int, kinds: Sequence[Decision | None], config: BranchConfig
 ) -> list[int]:
-    """The steps of an episode at which it branches, as far as its decisions are known.
+    """The steps of an episode at which it branches, as far as its decisions, `kinds`, are known.
 
-    Args:
-        branch: where it itself branched from another one.
-        level: how many decisions on the way to it have branched.
-        kinds: the decisions of its steps, those before its branch point included.
-        config: where episodes branch.
+    `branch` is where it itself branched from another one; `level` is how many decisions on the way to it have branched.
     """
     # The decision with which a branch begins is one of those that were tried in place of its parent's.
     first = 0 if branch is None else branch.step + 1
@@ -52,11 +48,7 @@ def open_episodes(
 ) -> Iterator[EpisodeSpec]:
     """The episodes of a tree that are still to be played, a parent before its branches; `nodes` may grow meanwhile.
 
-    Args:
-        root: its first episode.
-        config: where it branches; None: nowhere.
-        nodes: the finished episodes by id.
-        given_up: whether an episode has failed too often.
+    `root` is its first episode, `nodes` are the finished ones by id; `given_up` says whether one has failed too often.
     """
     pending = [root]
     while pending:
@@ -114,14 +106,9 @@ class OpenTree:
         self._finished: dict[str, Trajectory] = {}
 
     def begin(self, spec: EpisodeSpec, make: Callable[[], Episode]) -> Episode:
-        """The episode, ready for the first turn of its own.
+        """The episode of `spec`, ready for the first turn of its own; `make` makes one with an environment of its own.
 
-        Args:
-            spec: what is to be played.
-            make: makes an episode with an environment of its own.
-
-        Raises:
-            SandboxError, TaskError, ConfigError: no sandbox starts, or the parent's turns now get other answers.
+        Raises SandboxError, TaskError and ConfigError if no sandbox starts, or the parent's turns get other answers.
         """
         point = spec.branch
         kept = self._snapshots.get((point.parent, point.step)) if point is not None else None

@@ -46,8 +46,7 @@ T = TypeVar("T")
 def ray_factories(config: RayConfig) -> Generator[Callable[[], RayFactory]]:
     """Joins the cluster, or starts one on this machine, and yields a function that makes a worker's factory in it.
 
-    Raises:
-        ConfigError: there is no cluster at the address.
+    Raises ConfigError if there is no cluster at the address.
     """
     ours = not ray.is_initialized()
     if ours:
@@ -127,11 +126,7 @@ class Host:
 
 
 class RayFactory:
-    """One worker's host. A dead one is replaced, on another node if its node has died.
-
-    Args:
-        config: how much of a node a host takes.
-    """
+    """One worker's host. A dead one is replaced, on another node if its node has died."""
 
     def __init__(self, config: RayConfig) -> None:
         self._actors = ray.remote(Host).options(
@@ -148,9 +143,7 @@ class RayFactory:
     def ready(self) -> bool:
         """Whether a host is running; waits a moment for one.
 
-        Raises:
-            ConfigError: the nodes have a different version of Gumshoe.
-            SandboxError: hosts die as they start.
+        Raises ConfigError if the nodes have a different version of Gumshoe, SandboxError if hosts die as they start.
         """
         if self._host is not None and self._version is None:
             return True

@@ -30,11 +30,7 @@ class Interrupted(Exception):
 
 
 class Control:
-    """Thread-safe switches and counters of one run.
-
-    Args:
-        budget: how much the run may use.
-    """
+    """Thread-safe switches and counters of one run."""
 
     def __init__(self, budget: BudgetConfig | None = None) -> None:
         self._budget = budget or BudgetConfig()

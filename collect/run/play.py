@@ -124,14 +124,9 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
 
 
 def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
-    """The trajectory of an episode that is over and not closed yet.
+    """The trajectory of an episode that is over, has had a request, and is not closed yet.
 
-    Args:
-        episode: it has had at least one request.
-        policy: who decided.
-
-    Raises:
-        SandboxError: the sandbox broke.
+    Raises SandboxError if the sandbox broke.
     """
     assert episode.stop is not None, "the episode is not over"
     patch = _final_patch(episode)

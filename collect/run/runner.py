@@ -99,8 +99,7 @@ MakeFactory: TypeAlias = Callable[[], EnvironmentFactory]
 def open_factories(runner: str, ray: RayConfig) -> Generator[MakeFactory]:
     """What makes each worker's factory: `threads` stays in this process, `ray` uses the nodes of a cluster.
 
-    Raises:
-        ConfigError: there is no cluster.
+    Raises ConfigError if there is none.
     """
     if runner == "threads":
         yield InProcess
@@ -115,12 +114,8 @@ def open_factories(runner: str, ray: RayConfig) -> Generator[MakeFactory]:
 class RunResult:
     """How a run ended. An episode that branches counts as one, and is finished when its whole tree is.
 
-    Attributes:
-        planned: all episodes of the run.
-        finished: those that are finished, now or earlier.
-        gave_up: those that have failed too often.
-        branches: the additional episodes of trees that are finished.
-        stopped: why the run ended early; None if it did not.
+    `finished` and `gave_up` count what was so now or earlier, `branches` the additional episodes of trees. `stopped` is
+    why the run ended early; None if it did not.
     """
 
     planned: int
@@ -197,12 +192,8 @@ class Runner:
     def run(self, episodes: Sequence[EpisodeSpec], on_tick: Callable[[], None] = lambda: None) -> RunResult:
         """Plays what is open and returns when it is done or was stopped.
 
-        Args:
-            episodes: all episodes of the run; finished ones are skipped.
-            on_tick: called about four times a second from this thread.
-
-        Raises:
-            GumshoeError: the config is wrong, or every attempt fails.
+        `episodes` are all of the run; `on_tick` is called about four times a second from this thread. Raises
+        GumshoeError if the config is wrong, or every attempt fails.
         """
         todo = [root for root in episodes if self._has_open_episodes(root)]
         self._open_trees = len(todo)

@@ -31,7 +31,6 @@ class Statistics:
     policies: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
     turns: Counter[int] = field(default_factory=Counter)
-    decisions: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     characters: int = 0
 
@@ -44,7 +43,6 @@ class Statistics:
         messages = _messages(row, trajectory)
         self.turns[sum(message["role"] == "assistant" for message in messages)] += 1
         self.characters += sum(len(message["content"]) for message in messages)
-        self.decisions.update(_decisions(row, trajectory))
         self.outcomes[OUTCOMES[trajectory.resolved]] += 1
         self.tools.update(call["function"]["name"] for message in messages for call in message.get("tool_calls", ()))
 
@@ -56,14 +54,6 @@ def _messages(row: Mapping[str, Any], trajectory: Trajectory) -> Sequence[Mappin
     if isinstance(row["prompt"], str):
         return [message.as_openai() for message in trajectory.messages]
     return [*row["prompt"], *(row["chosen"] if "chosen" in row else row["completion"])]
-
-
-def _decisions(row: Mapping[str, Any], trajectory: Trajectory) -> list[str]:
-    """What each turn of a row was for, by the tools it called."""
-    if "steps" not in row:
-        kinds = [row["decision"]] if "decision" in row else [step.decision for step in trajectory.steps]
-        return [kind or "none" for kind in kinds]
-    return list({entry["step"]: entry["decision"] or "none" for entry in row["steps"]}.values())
 
 
 def render_card(
@@ -81,7 +71,7 @@ def render_card(
         views: maps each view to its counts, in the order of the configs.
         columns: maps each view to the types of its columns, by name.
         fingerprint: part of the names of the shards.
-        license: identifier of the license, such as `mit`.
+        license: its identifier.
         runs: maps what each run is called to the identity of its config.
         sandboxes: the backends that the traces were made in.
     """

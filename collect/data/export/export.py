@@ -252,13 +252,7 @@ def features(columns: Mapping[str, str]) -> Features:
 
 
 class _ViewWriter:
-    """Writes the rows of one view, and counts them.
-
-    Args:
-        view: makes the rows.
-        folder: where its shards are made.
-        files: closes them.
-    """
+    """Writes the rows of one view, and counts them."""
 
     def __init__(self, view: _View, folder: Path, files: ExitStack) -> None:
         self.counts = Statistics()
@@ -280,13 +274,7 @@ class _ViewWriter:
 
 
 class _ShardWriter:
-    """Writes the rows of one split of one view. Memory stays at one row group.
-
-    Args:
-        folder: where `SPLIT-00000.parquet`, ... are made.
-        split: what their names begin with.
-        columns: maps each column's name to its kind.
-    """
+    """Writes the rows of one split of one view to `SPLIT-00000.parquet`, ... Memory stays at one row group."""
 
     def __init__(self, folder: Path, split: str, *, columns: Mapping[str, str]) -> None:
         self._columns = columns

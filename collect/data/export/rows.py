@@ -91,9 +91,7 @@ DECISION_COLUMNS: dict[str, str] = {
 def decision_rows(row: dict[str, Any], seen: Mapping[int, Sequence[Message]] | None = None) -> Iterator[dict[str, Any]]:
     """One row for each step of an episode's row: all that was seen before it, and the turn itself.
 
-    Args:
-        row: the episode's row.
-        seen: by step, the conversation as it was shown, if that was not all of it.
+    `seen` is the conversation as it was shown, by step, if that was not all of it.
     """
     kinds = {entry["step"]: entry["decision"] for entry in row["steps"]}
     sampled = {entry["message"]: entry for entry in row["sampled"]}
@@ -180,14 +178,10 @@ def _plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _weighted(messages: Sequence[Message], own: Set[int]) -> list[dict[str, Any]]:
-    """The messages, where turns that the agent did not take itself, so that they are no steps, have `weight: 0`.
+    """The messages, where turns whose position is not in `own` have `weight: 0`: they are not the agent's, so no steps.
 
     Such turns come from elsewhere: an ATIF trajectory may begin with a copy of another one. They are shown, but must
     not be trained on.
-
-    Args:
-        messages: the conversation.
-        own: the positions of the agent's own turns.
     """
     return [
         {**message, "weight": 0} if message["role"] == "assistant" and index not in own else message
@@ -259,11 +253,7 @@ class Dropped(Exception):
 
 
 class SeekerView:
-    """Makes seeker rows.
-
-    Args:
-        unresolved: also make rows of episodes that did not solve the task.
-    """
+    """Makes seeker rows; with `unresolved`, also of episodes that did not solve the task."""
 
     def __init__(self, *, unresolved: bool = False) -> None:
         self._unresolved = unresolved

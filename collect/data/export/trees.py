@@ -72,11 +72,7 @@ class _Tried:
 
 
 class TreeRows:
-    """Makes the rows of both views.
-
-    Args:
-        read: yields all trajectories, one at a time, each time it is called.
-    """
+    """Makes the rows of both views. `read` yields all trajectories, one at a time, each time it is called."""
 
     def __init__(self, read: Callable[[], Iterable[Trajectory]]) -> None:
         self._trees = Trees(node_of(trajectory) for trajectory in read())
@@ -90,10 +86,7 @@ class TreeRows:
         """A row for each two decisions tried at one point of a trajectory if one of them is better.
 
         The better one is the one that was worth more or, if both were worth the same, the one whose claims hold when
-        a probe contradicts the other's.
-
-        Raises:
-            Dropped: no alternative was tried, or none that differs.
+        a probe contradicts the other's. Raises Dropped if no alternative was tried, or none that differs.
         """
         places = sorted({child.start for child in self._trees.branches(trajectory.id)})
         if not places:

@@ -25,13 +25,7 @@ CODE = 70
 
 
 class Words:
-    """The sentences of one turn.
-
-    Args:
-        rng: picks among wordings.
-        belief: what is believed now.
-        outputs: what was seen.
-    """
+    """The sentences of one turn: `rng` picks among wordings of what is believed now and was seen."""
 
     def __init__(self, rng: random.Random, belief: Belief, outputs: Sequence[ToolOutput]) -> None:
         self.rng = rng
@@ -210,8 +204,6 @@ class Words:
             f"An experiment decides: lines {where}, each altered on its own.",
             f"Which lines {where} matter? I force branches and swap operators there and watch the failing tests.",
         )
-
-    # - about the last answer
 
     def learned(self) -> str:
         """What the last answer has shown."""

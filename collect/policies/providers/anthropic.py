@@ -80,11 +80,8 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig]):
 def as_blocks(messages: Sequence[Message], thoughts: Mapping[int, Blocks]) -> tuple[str, list[dict[str, Any]]]:
     """The system text, and the turns, which alternate between user and assistant.
 
-    The last block of the last turn is marked for the provider's cache: the history only ever grows.
-
-    Args:
-        messages: the conversation.
-        thoughts: by turn, the blocks of thinking that the answer came with; the API wants them back unchanged.
+    The last block of the last turn is marked for the provider's cache: the history only ever grows. `thoughts` are, by
+    turn, the blocks of thinking that the answer came with; the API wants them back unchanged.
     """
     system = "\n\n".join(message.content for message in messages if message.role == "system")
     turns: list[dict[str, Any]] = []

@@ -141,15 +141,9 @@ class ProviderPolicy(ABC, Generic[ConfigT]):
         """
 
     def _try_once(self, request: dict[str, Any], turn: int, offered: Collection[str], started: float) -> Completion:
-        """The completion as it may be stored: without the key.
+        """The completion as it may be stored: without the key. `started` is when the first try began.
 
-        Args:
-            request, turn, offered: as for `_answer`.
-            started: when the first try began, as `time.monotonic` says it.
-
-        Raises:
-            Transient: it is worth another try; the message is one line.
-            ContextOverflow, PolicyError: as `complete`.
+        Raises Transient, whose message is one line, if it is worth another try, and what `complete` raises.
         """
         try:
             completion = self._answer(request, turn, offered)
