@@ -246,16 +246,13 @@ def foreign(small_task: Task, witness: Path) -> Pair:
     return task, Oracle(task_id="small", gold_patch=patch)
 
 
-def _harvest(task: Task, oracle: Oracle, folder: Path) -> None:
-    harvest = PackageHarvest("small", HarvestConfig(sandbox=LOCAL), folder)
-    find_baseline(harvest, Path(str(task.workspace.path)), Suite())
-
-
 USERS_OF_TASKS: dict[str, Callable[[Task, Oracle, Path], object]] = {
     "open": lambda task, oracle, folder: open_sandbox(task, LOCAL, trusted=True),
     "environment": lambda task, oracle, folder: DebugEnv(task, oracle=oracle, sandbox=LOCAL, trusted=True).reset(),
     "synth": lambda task, oracle, folder: ProjectJudge(Project("a", Path(str(task.workspace.path)), ""), LOCAL).close(),
-    "harvest": _harvest,
+    "harvest": lambda task, oracle, folder: find_baseline(
+        PackageHarvest("small", HarvestConfig(sandbox=LOCAL), folder), Path(str(task.workspace.path)), Suite()
+    ),
 }
 USERS_OF_ANSWERS: dict[str, Callable[[Task, Oracle, Path], object]] = {
     "verify": lambda task, oracle, folder: verify(task, oracle, oracle.gold_patch, LOCAL, trusted=True),

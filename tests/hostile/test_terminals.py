@@ -65,7 +65,6 @@ tasks: {source: "hostile_source:load"}
 arms: [{name: suspect, label: "LABEL", policy: {kind: suspect}, baseline: true}]
 sandbox: {kind: bubblewrap}
 """
-WIDE = {**os.environ, "COLUMNS": "400"}
 COMMANDS = {
     "list": ["tasks", "list", "hostile_source:load"],
     "show": ["tasks", "show", "hostile_source:load", "mine/" + HOSTILE, "--oracle"],
@@ -127,7 +126,9 @@ def make_argv(folder: Path, names: Sequence[str]) -> list[str]:
 def test_no_control_character_is_printed(folder: Path) -> None:
     typed = "listdir\nview test_calc.py\neval\nbash cat data*\npdb c\n" + HOSTILE + "\nquit\n"
     argv, out = make_argv(folder, list(COMMANDS)), subprocess.STDOUT
-    printed = subprocess.check_output(argv, cwd=folder, input=typed.encode(), stderr=out, env=WIDE, timeout=LIMIT_S)
+    printed = subprocess.check_output(
+        argv, cwd=folder, input=typed.encode(), stderr=out, env={**os.environ, "COLUMNS": "400"}, timeout=LIMIT_S
+    )
     for name, code, text in outcomes(printed.decode("utf-8"), list(COMMANDS)):
         assert code in (0, 1, 2), (name, text)
         assert "Traceback (most recent call last)" not in text, (name, text)

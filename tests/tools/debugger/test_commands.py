@@ -200,8 +200,9 @@ def test_conversation(start: Start, name: str) -> None:
 
 def test_function_in_several_files_is_not_guessed(start: Start, project: Path) -> None:
     script(project, "def collect():\n    return 1\n", "other.py")
-    (output,) = start(*PYTEST).outputs("b collect")
-    assert output == "collect exists in several places: b FILE:LINE with one of cart.py:27, other.py:2"
+    start(*PYTEST).check(
+        ("b collect", "collect exists in several places: b FILE:LINE with one of cart.py:27, other.py:2")
+    )
 
 
 def test_temporary_breakpoint_and_ignore_count(start: Start) -> None:

@@ -240,54 +240,47 @@ UNDISTURBED = {
         def test_after():
             assert sys.gettrace() is None
     """,
-    "a program that traces itself keeps its trace function": """\
+    "a program that traces its threads, profiles, and traces itself keeps its functions": """\
         import sys, threading
         import late
 
-        EVENTS = []
+        CALLED, EVENTS = [], []
 
         def trace(frame, event, arg):
             EVENTS.append(frame.f_code)
 
-        def test_before():
-            late.add(1)
-            sys.settrace(trace)
-            late.add(2)
-
-        def test_after():
-            late.add(3)
-            thread = threading.Thread(target=int)
+        def run_in_thread(function, *arguments):
+            thread = threading.Thread(target=function, args=arguments)
             thread.start()
             thread.join()
-            assert sys.gettrace() is trace
-            assert EVENTS.count(late.add.__code__) == 2
-            sys.settrace(None)
-    """,
-    "a program that traces its threads, or profiles": """\
-        import sys, threading
-        import late
-
-        CALLED, STARTED = [], []
-
-        def trace(frame, event, arg):
-            STARTED.append(frame.f_code)
 
         def test_before():
             late.add(1)
             threading.settrace(trace)
 
         def test_after():
-            thread = threading.Thread(target=late.add, args=(1,))
-            thread.start()
-            thread.join()
-            assert late.add.__code__ in STARTED
+            run_in_thread(late.add, 1)
+            assert late.add.__code__ in EVENTS
             threading.settrace(None)
 
         def test_profile():
             sys.setprofile(lambda frame, event, arg: CALLED.append(frame.f_code.co_name) if event == "call" else None)
-            late.add(1)
+            late.add(2)
             sys.setprofile(None)
             assert CALLED == ["add"]
+
+        def test_before_it_traces_itself():
+            late.add(3)
+            EVENTS.clear()
+            sys.settrace(trace)
+            late.add(4)
+
+        def test_after_it_traces_itself():
+            late.add(5)
+            run_in_thread(int)
+            assert sys.gettrace() is trace
+            assert EVENTS.count(late.add.__code__) == 2
+            sys.settrace(None)
     """,
 }
 
@@ -296,33 +289,14 @@ UNDISTURBED = {
 def test_programs_do_not_notice(start_test: Start, name: str) -> None:
     reply = start_test(UNDISTURBED[name]).do("b late.py:2, n == 7", "log late.py:2, n", "c")
     assert (reply["state"], reply["exit_code"]) == ("exited", 0)
-    if "itself" in name:
-        assert [each["value"] for each in reply["results"][-1]["log"]] == ["1"]
+    logged = [each["value"] for each in reply["results"][-1]["log"]]
+    assert logged == (["1", "2", "3"] if "itself" in name else ["1"])
 
 
 def test_what_warns_when_it_is_compiled_warns_once(start_test: Start) -> None:
     driver = start_test("import late\n\ndef test_add():\n    late.add(2)\n", "def add(n):\n    return n is 1\n")
     driver.check(("b late.py:2", "breakpoint 1 at late.py:2"), ("c", "breakpoint late.py:2 add"), ("c", ""))
     assert driver.printed.count("SyntaxWarning") == 1
-
-
-IN_A_THREAD = """\
-    import threading
-    def test_it():
-        thread = threading.Thread(target=__import__, args=("late",))
-        thread.start()
-        thread.join()
-        import late
-        assert late.add(1) == 2
-"""
-TRACED = "import sys\nsys.settrace(lambda *_: None)\nimport late\n\ndef test_add():\n    late.add(1)\n"
-
-
-@pytest.mark.parametrize("text", [IN_A_THREAD, TRACED], ids=["thread", "traced"])
-def test_a_module_that_is_imported_elsewhere(start_test: Start, text: str) -> None:
-    driver = start_test(text)
-    assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
-    assert driver.do("c")["exit_code"] == 0
 
 
 LOADER = """
@@ -340,11 +314,26 @@ def find(folder):
 sys.path_hooks.insert(0, find)
 sys.path_importer_cache.clear()
 """
+IMPORTS = {
+    "by another thread": """\
+        import threading
+        def test_it():
+            thread = threading.Thread(target=__import__, args=("late",))
+            thread.start()
+            thread.join()
+            import late
+            assert late.add(1) == 2
+    """,
+    "while it is traced": "import sys\nsys.settrace(lambda *_: None)\nimport late\n\ndef test_it():\n    late.add(1)\n",
+    "with another loader": "import late\n\ndef test_it():\n    assert late.add(1) == 101\n",
+}
 
 
-def test_a_loader_that_changes_the_source(start_test: Start, project: Path) -> None:
-    script(project, LOADER, "conftest.py")
-    driver = start_test("import late\n\ndef test_add():\n    assert late.add(1) == 101\n")
+@pytest.mark.parametrize("how", IMPORTS)
+def test_a_module_is_imported(start_test: Start, project: Path, how: str) -> None:
+    if "loader" in how:
+        script(project, LOADER, "conftest.py")
+    driver = start_test(IMPORTS[how])
     assert place(driver.do("b late.py:2", "c")) == ("breakpoint", "late.py", 2, "add")
     assert driver.do("c")["exit_code"] == 0
 

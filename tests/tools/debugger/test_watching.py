@@ -17,8 +17,6 @@ def test_many_values_of_a_logpoint_are_bounded(start_script: Start) -> None:
         "script.py:2 number = 999",
     )
     assert (len(lines), len(going["log"]), going["log_dropped"]) == (21, 200, 800)
-    first = {"path": "script.py", "line": 2, "number": 1, "hit": 1, "expression": "number", "value": "0"}
-    assert going["log"][0] == first
 
 
 WATCHED = """\

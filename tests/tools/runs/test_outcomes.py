@@ -199,10 +199,8 @@ class NoSetup(unittest.TestCase):
 def test_unittest_as_this_python_prints_it(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(UNITTEST_SUITE)
     argv = [sys.executable, "-m", "unittest", "-v", "test_suite"]
-    output = subprocess.run(
-        argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    ).stdout
-    found = {outcome.id.removeprefix("test_suite."): outcome for outcome in parse_unittest(output, 1)}
+    done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    found = {outcome.id.removeprefix("test_suite."): outcome for outcome in parse_unittest(done.stdout, 1)}
     assert {name: outcome.outcome for name, outcome in found.items()} == {
         "Case.test_good": "passed",
         "Case.test_noisy": "passed",
