@@ -1,5 +1,7 @@
 """Breakpoints and how often their lines were reached, watchpoints, and the values that logpoints have seen."""
 
+import collections
+
 from ..functions import code_lines
 from ..values import describe_exception, full_repr, short_repr, shorten
 from .language import CommandError
@@ -52,12 +54,8 @@ class Breakpoint:
         return "{} {} at {}{}".format(kind, self.number, where, notes)
 
 
-class Hit:
-    """The number of a breakpoint to stop at, and why its condition failed, None if it did not."""
-
-    def __init__(self, number, problem):
-        self.number = number
-        self.problem = problem
+Hit = collections.namedtuple("Hit", ("number", "problem"))
+"""The number of a breakpoint to stop at, and why its condition failed, None if it did not."""
 
 
 class Breakpoints:

@@ -45,8 +45,7 @@ class _Stops:
 
 def pytest_addoption(parser):
     """Called when pytest has loaded this module as a plugin: from now on pytest may run workspace code."""
-    if debugger is not None:
-        debugger.engage()
+    debugger.engage()
     withdraw_plugin()
 
 
@@ -59,26 +58,21 @@ def pytest_sessionstart(session):
 
 def pytest_runtest_logstart(nodeid, location):
     """Called when a test begins, before its set-up."""
-    if debugger is not None:
-        debugger.begin_test(nodeid)
+    debugger.begin_test(nodeid)
 
 
 def pytest_runtest_logfinish(nodeid, location):
     """Called when a test is over, including its tear-down."""
-    if debugger is not None:
-        debugger.begin_test(None)
+    debugger.begin_test(None)
 
 
 def pytest_exception_interact(node, call, report):
     """Called when a test, or the collection of a file, has failed."""
-    if debugger is not None:
-        debugger.post_mortem(call.excinfo.type, call.excinfo.value, call.excinfo.tb, getattr(node, "nodeid", None))
+    debugger.post_mortem(call.excinfo.type, call.excinfo.value, call.excinfo.tb, getattr(node, "nodeid", None))
 
 
 def take_breakpoint_calls():
     """Makes `breakpoint()` and `pdb.set_trace()` stop here."""
-    if debugger is None:
-        return
     sys.breakpointhook = debugger.on_breakpoint_call
     pdb = sys.modules.get("pdb")
     if pdb is not None:

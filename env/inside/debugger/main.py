@@ -82,8 +82,9 @@ def own_scratch():
     try:
         for name in os.listdir(common):
             number = name[len(_PREFIX) :]
-            if name.startswith(_PREFIX) and number.isdigit() and not _is_others(int(number)):
+            if name.startswith(_PREFIX) and number.isdigit() and not os.path.exists("/proc/" + number):
                 shutil.rmtree(os.path.join(common, name), ignore_errors=True)
+        shutil.rmtree(mine, ignore_errors=True)  # of an earlier process with this id
         os.mkdir(mine, 0o700)
     except OSError:
         return
@@ -91,19 +92,6 @@ def own_scratch():
     known = sys.modules.get("tempfile")
     if known is not None:
         known.tempdir = None  # It has already noted the shared one.
-
-
-def _is_others(pid):
-    """Whether another process has this process id."""
-    if pid == os.getpid():
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def release_children(debugger):

@@ -170,12 +170,19 @@ def is_python(program):
     path = find_script(program[0])
     if program[0] in ("-m", "-c") or os.path.isdir(path):
         return True
+    source = _beginning(path)
+    if source is None or b"\0" in source:
+        return False
+    return not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0]
+
+
+def _beginning(path):
+    """The first bytes of a file; None where it cannot be read."""
     try:
         with _open(path, "rb") as stream:
-            source = stream.read(4096)
+            return stream.read(4096)
     except OSError:
-        return False
-    return b"\0" not in source and (not source.startswith(b"#!") or b"python" in source.partition(b"\n")[0])
+        return None
 
 
 def find_script(name):
@@ -185,21 +192,16 @@ def find_script(name):
 
 def use_right_interpreter(program, wrapper):
     """Starts over, under the same program of ours, in the interpreter that a command such as `pytest` belongs to."""
-    if program[0].startswith("-") or os.path.exists(program[0]):
-        return
-    script = find_script(program[0])
-    interpreter = other_interpreter(script)
+    interpreter = other_interpreter(program)
     if interpreter is not None:
-        os.execv(interpreter, [interpreter, STARTER, wrapper, "--", script, *program[1:]])
+        os.execv(interpreter, [interpreter, STARTER, wrapper, "--", find_script(program[0]), *program[1:]])
 
 
-def other_interpreter(path):
-    """The Python that a command on PATH asks for, if it is not this one; else None."""
-    try:
-        with _open(path, "rb") as stream:
-            first = stream.readline(256)
-    except OSError:
+def other_interpreter(program):
+    """The Python that a command on PATH, such as `pytest`, asks for, if it is not this one; else None."""
+    if program[0].startswith("-") or os.path.exists(program[0]):
         return None
+    first = (_beginning(find_script(program[0])) or b"").partition(b"\n")[0]
     if not first.startswith(b"#!") or b"python" not in first:
         return None
     words = os.fsdecode(first[2:]).split()

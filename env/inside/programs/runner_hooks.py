@@ -113,7 +113,7 @@ def listen(listener):
 def tell_of_reports(module, names, observer):
     """Makes a module's functions that build the messages of failed assertions tell an observer first."""
     for name in names:
-        _call_before(module, name, lambda *_: observer.report())
+        _tell(module, name, lambda *_: observer.report())
 
 
 # - wrapping
@@ -130,11 +130,11 @@ def _wrap_unittest(result, listener):
         if error is not None:
             listener.add(_name_of(case), "failed", error)
 
-    _call_after(result, "startTest", lambda _, case: listener.begin(_name_of(case)))
-    _call_before(result, "stopTest", lambda _, case: listener.end(_name_of(case)))
-    _call_before(result, "addSubTest", add_subtest)
+    _tell(result, "startTest", lambda _, case: listener.begin(_name_of(case)), after=True)
+    _tell(result, "stopTest", lambda _, case: listener.end(_name_of(case)))
+    _tell(result, "addSubTest", add_subtest)
     for method, outcome in _UNITTEST.items():
-        _call_before(result, method, functools.partial(add, outcome))
+        _tell(result, method, functools.partial(add, outcome))
 
 
 def _wrap_sympy(reporter, listener):
@@ -164,38 +164,31 @@ def _wrap_sympy(reporter, listener):
     def fail_to_import(_, filename, error, *rest):
         listener.add(_path_of(filename), "error", error)
 
-    _call_before(reporter, "entering_filename", enter_file)
-    _call_after(reporter, "entering_test", begin)
-    _call_before(reporter, "import_error", fail_to_import)
+    _tell(reporter, "entering_filename", enter_file)
+    _tell(reporter, "entering_test", begin, after=True)
+    _tell(reporter, "import_error", fail_to_import)
     for method, outcome in _SYMPY.items():
-        _call_before(reporter, method, functools.partial(add, outcome))
+        _tell(reporter, method, functools.partial(add, outcome))
 
 
-def _call_before(owner, name, function):
-    """Makes a method of a class, or a function of a module, call another function with its arguments first."""
+def _tell(owner, name, function, after=False):
+    """Makes a method of a class, or a function of a module, call another function with its arguments: first, unless
+    `after` is true.
+    """
     original = getattr(owner, name, None)
-    if original is not None:
+    if original is None:
+        return
 
-        @functools.wraps(original)
-        def wrapped(*arguments, **options):
+    @functools.wraps(original)
+    def wrapped(*arguments, **options):
+        if not after:
             function(*arguments)
-            return original(*arguments, **options)
-
-        setattr(owner, name, wrapped)
-
-
-def _call_after(owner, name, function):
-    """The same, but the other function is called afterward."""
-    original = getattr(owner, name, None)
-    if original is not None:
-
-        @functools.wraps(original)
-        def wrapped(*arguments, **options):
-            value = original(*arguments, **options)
+        value = original(*arguments, **options)
+        if after:
             function(*arguments)
-            return value
+        return value
 
-        setattr(owner, name, wrapped)
+    setattr(owner, name, wrapped)
 
 
 def _name_of(case):

@@ -24,7 +24,6 @@ from .fork_safety import LoadedRunner, WorkspaceScan, forget_caches, freeze, nam
 from .program import (
     STARTER,
     exit_code,
-    find_script,
     flush_output,
     is_pytest,
     is_python,
@@ -91,7 +90,7 @@ class Server:
         if _variables_of_python(launch["env"]) != self.variables:
             return "variables of Python's own are set"
         os.chdir(self.root)  # It may be another folder than the one that this process has started in.
-        if not is_python(program) or _has_own_interpreter(program):
+        if not is_python(program) or other_interpreter(program) is not None:
             return "the entrypoint has an interpreter of its own"
         if _runner(program) != self.runner.name:
             return "another test runner is loaded"
@@ -153,12 +152,6 @@ def _import(name):
 def _inner(program):
     """The program that is to be run by one of ours, or the given program itself."""
     return program[program.index("--") + 1 :] if program[0] == STARTER else program
-
-
-def _has_own_interpreter(program):
-    if program[0].startswith("-") or os.path.exists(program[0]):
-        return False
-    return other_interpreter(find_script(program[0])) is not None
 
 
 def _runner(program):

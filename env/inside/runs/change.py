@@ -16,6 +16,7 @@ import __future__
 
 import ast
 import builtins
+import collections
 import contextlib
 import importlib.util
 import os
@@ -58,13 +59,8 @@ class Variant:
         return _expression("({}) and {}".format(self.when, call) if self.when else call)
 
 
-class Change:
-    """A module's path, its changed code, and its unchanged code, None where that cannot be compiled."""
-
-    def __init__(self, path, code, former):
-        self.path = path
-        self.code = code
-        self.former = former
+Change = collections.namedtuple("Change", ("path", "code", "former"))
+"""A module's path, its changed code, and its unchanged code, None where that cannot be compiled."""
 
 
 class ChangeError(Exception):
@@ -282,9 +278,10 @@ def _declare(do, scopes, text, path):
     if not scopes:
         return
     try:
-        assigned = {node.id for node in ast.walk(ast.parse(do)) if isinstance(node, ast.Name) and _stored(node)}
+        names = [node for node in ast.walk(ast.parse(do)) if isinstance(node, ast.Name)]
     except SyntaxError:
         return
+    assigned = {name.id for name in names if isinstance(name.ctx, ast.Store)}
     scope = scopes[-1]
     table = next(
         table
@@ -306,10 +303,6 @@ def _function_tables(table):
             yield child
         for inner in _function_tables(child):
             yield inner
-
-
-def _stored(node):
-    return isinstance(node.ctx, ast.Store)
 
 
 def count_hits(record):

@@ -11,6 +11,7 @@ Expressions that may change something, namely those with calls, are evaluated in
 """
 
 import ast
+import collections
 import json
 import os
 import sys
@@ -35,13 +36,8 @@ FORK_S = 2.0
 _CHANGING = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, getattr(ast, "NamedExpr", ast.Await))
 
 
-class Moment:
-    """When something came by the place of a probe: what it was, in which test, and for which time in it, from 1."""
-
-    __slots__ = ("event", "test", "time")
-
-    def __init__(self, event, test, time):
-        self.event, self.test, self.time = event, test, time
+Moment = collections.namedtuple("Moment", ("event", "test", "time"))
+"""When something came by the place of a probe: what it was, in which test, and for which time in it, from 1."""
 
 
 class Probe:

@@ -99,7 +99,8 @@ class SpectrumObserver(Observer):
                 self._tests["failed" if failed else "passed"] += 1
                 self._count(self._lines, self._follower.lines_until(error), failed)
             if failed:
-                self._measure(self._distances, _codes_of(getattr(error, "__traceback__", None)))
+                trace = getattr(error, "__traceback__", None)
+                self._measure(self._distances, [frame.f_code for frame, _ in walk_tb(trace)])
             self._follower.clear()
         if _time() - self._written >= WRITE_EVERY_S:
             self.finish()
@@ -162,11 +163,6 @@ class _Held:
     def __exit__(self, *error):
         if self._acquired:
             self._lock.release()
-
-
-def _codes_of(trace):
-    """The code of the frames of a traceback, outermost first."""
-    return [frame.f_code for frame, _ in walk_tb(trace)]
 
 
 def _codes_below(frame):

@@ -283,19 +283,17 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """Has pytest tell the recorder about its tests."""
-    if recorder is not None:
-        from .outcomes import observe_pytest  # which needs pytest
+    from .outcomes import observe_pytest  # which needs pytest
 
-        observe_pytest(config, recorder)
+    observe_pytest(config, recorder)
 
 
 def pytest_collectreport(report):
     """A file that cannot be collected counts as a failing test of that name."""
-    if recorder is not None:
-        if report.failed:
-            recorder.test.name = report.nodeid or "collection"
-            recorder.end_test(True)
-        recorder.start_test("collection")
+    if report.failed:
+        recorder.test.name = report.nodeid or "collection"
+        recorder.end_test(True)
+    recorder.start_test("collection")
 
 
 def _child(program, request):

@@ -120,7 +120,8 @@ class FunctionTracing:
         recorder = self._recorder
         if not recorder.wants(frame.f_code):
             return None
-        if id(frame) not in recorder.active or not _resumes(frame):
+        # The call event of a frame that is known is that of a generator resuming.
+        if id(frame) not in recorder.active or not frame.f_code.co_flags & RESUMABLE:
             recorder.called(frame)
         return self._on_event
 
@@ -145,11 +146,6 @@ class FunctionTracing:
             else:
                 recorder.returned(frame, arg)
         return self._on_event
-
-
-def _resumes(frame):
-    """Whether the call event of a known frame is that of a generator resuming."""
-    return bool(frame.f_code.co_flags & RESUMABLE)
 
 
 class FunctionMonitoring:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import stat
+from contextlib import suppress
 
 READ_LIMIT = 64 << 20
 PIECE = 1 << 16
@@ -138,12 +139,10 @@ def _entries(folder, force=False):
 
 def make_accessible(path, wanted=stat.S_IRWXU):
     """Gives the owner of a file or folder these permissions. Does nothing if it has them, or they cannot be given."""
-    try:
+    with suppress(OSError):
         mode = stat.S_IMODE(os.lstat(path).st_mode)
         if mode & wanted != wanted:
             os.chmod(path, mode | wanted)
-    except OSError:
-        return
 
 
 def kind_of(entry):
@@ -201,21 +200,14 @@ def write_atomically(target, data, mode=None, mtime=None):
                 mode = 0o644 if before is None else stat.S_IMODE(before.st_mode)
             os.fchmod(stream.fileno(), mode)
             if before is not None:
-                _give_to(stream.fileno(), before)
+                with suppress(PermissionError):  # The owner is kept where that is allowed.
+                    os.fchown(stream.fileno(), before.st_uid, before.st_gid)
         if mtime is not None:
             os.utime(beside, (mtime, mtime))
         os.rename(beside, target)
     except BaseException:
         os.unlink(beside)
         raise
-
-
-def _give_to(descriptor, before):
-    """Keeps the owner where that is allowed."""
-    try:
-        os.fchown(descriptor, before.st_uid, before.st_gid)
-    except PermissionError:
-        return
 
 
 def delete(path):

@@ -211,7 +211,8 @@ class Snapshots:
         if kind != "file":
             return Facts(kind, mode)
         stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-        settled = time.time() * 10**9 - found.st_ctime_ns > _racy_ns(found)
+        racy_ns = RACY_NS if found.st_ctime_ns % 10**9 else RACY_WHOLE_SECONDS_NS
+        settled = time.time() * 10**9 - found.st_ctime_ns > racy_ns
         is_known = known is not None and known.settled and known.stamp == stamp
         digest = known.digest if is_known else self._digest(entry.path, stamp, keep)
         return Facts(kind, mode, digest=digest, size=found.st_size, stamp=stamp, settled=settled)
@@ -285,10 +286,6 @@ class _Bounded:
         self.items[relative] = (before, after)
 
 
-def _racy_ns(found):
-    return RACY_NS if found.st_ctime_ns % 10**9 else RACY_WHOLE_SECONDS_NS
-
-
 def _read(path):
     """The bytes of a regular file, even of one whose owner may not read it."""
     try:
@@ -300,17 +297,10 @@ def _read(path):
 
 def _make_folder(path):
     """Makes a path a folder, not a link to one, that its owner may use."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISDIR(mode):
+    if os.path.islink(path) or not os.path.isdir(path):
         delete(path)
-        mode = None
-    if mode is None:
         os.mkdir(path)
-    elif mode & stat.S_IRWXU != stat.S_IRWXU:
-        make_accessible(path)
+    make_accessible(path)
 
 
 def _set_mode(path, mode):

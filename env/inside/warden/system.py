@@ -10,6 +10,7 @@ import select
 import signal
 import termios
 import time
+from contextlib import suppress
 
 # From <sys/prctl.h>.
 PR_SET_PDEATHSIG = 1
@@ -66,11 +67,8 @@ def show_memory():
 
 def keep_for_itself(terminal):
     """Keeps other programs from opening this process's terminal, by whatever name. (Privileged ones still can.)"""
-    try:
+    with suppress(OSError):
         fcntl.ioctl(terminal, termios.TIOCEXCL)
-    except OSError:
-        return False
-    return True
 
 
 def become(uid, gid):
@@ -87,12 +85,8 @@ def offer_to_oom_killer():
     """Asks the kernel to pick this process, and those it forks, first when memory runs out. Call it before
     `hide_memory`, which takes away the right to do it.
     """
-    try:
-        with open("/proc/self/oom_score_adj", "w") as stream:
-            stream.write("500")
-    except OSError:
-        return False
-    return True
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w") as stream:
+        stream.write("500")
 
 
 def processes():
@@ -234,11 +228,8 @@ def wait_until_gone(pid):
 
 def send_signal(pid, number):
     """Signals a process that may be gone already."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
 
 
 def drain(descriptor):

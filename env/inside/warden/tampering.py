@@ -2,6 +2,7 @@
 
 import glob
 import os
+import shutil
 
 from . import system
 
@@ -85,7 +86,7 @@ def import_folders(python, environment):
     """The folders that hold an interpreter's library, its site packages and the user's."""
     home = environment.get("HOME")
     patterns = [] if not home else [os.path.join(home, ".local/lib/python3*/site-packages")]
-    located = _located(python, environment.get("PATH", "")) if python else None
+    located = shutil.which(python, path=environment.get("PATH", "")) if python else None
     if located is not None:
         patterns.append("/usr/lib/python3/dist-packages")
         for program in (located, os.path.realpath(located)):
@@ -93,13 +94,6 @@ def import_folders(python, environment):
                 folder = os.path.join(os.path.dirname(os.path.dirname(program)), library, "python3*")
                 patterns += [folder, os.path.join(folder, "site-packages"), os.path.join(folder, "dist-packages")]
     return sorted({os.path.realpath(folder) for pattern in patterns for folder in glob.glob(pattern)})
-
-
-def _located(program, path):
-    if "/" in program:
-        return program
-    places = (os.path.join(folder, program) for folder in path.split(":") if folder)
-    return next((place for place in places if os.access(place, os.X_OK)), None)
 
 
 def changed(folders, since):

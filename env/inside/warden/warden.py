@@ -5,6 +5,7 @@ Bytes travel as base64. Its public methods are the operations of the protocol th
 
 import base64
 import errno
+import functools
 import io
 import os
 import shutil
@@ -219,16 +220,9 @@ class Warden:
         """
         self.programs.start_launcher()
         launch = self._launch(argv, env, terminal)
-        forked = None if forked is None else self._served(forked)
-
-        def start(*descriptors):
-            return self.programs.start(launch, forked, *descriptors)
-
-        return start
-
-    def _served(self, forked):
-        """The program, and what the launcher is to be told of the server that forks it."""
-        return {"program": forked["program"], "server": self._launch(forked["argv"], forked["env"], False)}
+        if forked is not None:
+            forked = {"program": forked["program"], "server": self._launch(forked["argv"], forked["env"], False)}
+        return functools.partial(self.programs.start, launch, forked)
 
     def _launch(self, argv, env, terminal):
         """What the launcher is to be told."""
