@@ -24,7 +24,7 @@ from gumshoe.text import plural
 
 if TYPE_CHECKING:
     from gumshoe.env.bugs.make import SynthResult
-    from gumshoe.env.bugs.packages.package import PackageReport
+    from gumshoe.env.bugs.packages.harvest import PackageReport
 
 __all__ = [
     "configure_harvest",

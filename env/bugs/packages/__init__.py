@@ -1,7 +1,7 @@
 """`gumshoe harvest`: from the names of packages to verified tasks.
 
-    harvest.py         many packages at a time, each with a set of its own, and the set that combines them
-     └ package.py      one package through its stages, and the report of what became of it
+    harvest.py         many packages at a time, each with a set of its own, and the set that combines them;
+        │              each through its stages, and the report of what became of it
         │ get             sources.py        a folder, repository, sdist or requirement as a folder of sources
         │ environment     environment.py    installs the package with what its tests need, until they can be collected
         │                  ├ requirements.py    what they need

@@ -16,8 +16,7 @@ import pytest
 
 from gumshoe.cli import main
 from gumshoe.env.bugs.config import HarvestConfig
-from gumshoe.env.bugs.packages.harvest import harvest
-from gumshoe.env.bugs.packages.package import PackageReport, with_times
+from gumshoe.env.bugs.packages.harvest import PackageReport, harvest, with_times
 from support.folder_tasks import write_files
 from support.sandboxes.processes import descendants
 

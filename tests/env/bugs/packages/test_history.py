@@ -12,8 +12,8 @@ from gumshoe.env.bugs.config import NO_SOURCES, HarvestConfig
 from gumshoe.env.bugs.packages import PackageHarvest
 from gumshoe.env.bugs.packages.environment import Built
 from gumshoe.env.bugs.packages.fixes import Fix, History, symptom_of
+from gumshoe.env.bugs.packages.harvest import read_report
 from gumshoe.env.bugs.packages.history import MOST_FAILED_BUILDS, Environments, FailedBuilds, JudgedCommit
-from gumshoe.env.bugs.packages.package import read_report
 from gumshoe.env.diff import apply_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.env.bugs.packages.harvest import PackageReport, read_report
 from gumshoe.env.bugs.packages.machine import interpreters
-from gumshoe.env.bugs.packages.package import PackageReport, read_report
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
