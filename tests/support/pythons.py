@@ -14,8 +14,6 @@ from pathlib import Path
 
 from gumshoe.env.virtualenvs import RECORD, environment_folder
 
-__all__ = ["find_pythons", "make_environment"]
-
 
 def find_pythons(*, with_pytest: bool) -> list[Path]:
     """The interpreters to test with; the one that runs the tests if there is no other.
@@ -32,12 +30,13 @@ def find_pythons(*, with_pytest: bool) -> list[Path]:
     return [*found, *system, *named] or [Path(sys.executable)]
 
 
-def make_environment(python: Path, key: str) -> tuple[int, int]:
+def make_environment(python: Path, key: str, **variables: str) -> tuple[int, int]:
     """Makes the environment `key` in the cache, with this interpreter and no packages. Returns its version."""
     version = json.loads(
         subprocess.check_output([python, "-c", "import sys, json; print(json.dumps(sys.version_info[:2]))"])
     )
     folder = environment_folder(key)
     subprocess.run([python, "-m", "venv", "--without-pip", folder / "root"], check=True)
-    (folder / RECORD).write_text(json.dumps({"python": str(python), "version": version, "lock": {"variables": {}}}))
+    record = {"python": str(python), "version": version, "lock": {"variables": variables}}
+    (folder / RECORD).write_text(json.dumps(record))
     return version[0], version[1]

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from docker.errors import DockerException, ImageNotFound
 
-from gumshoe.cli import main
 from gumshoe.env import SandboxConfig, open_sandbox
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.sandboxes.docker import REPOSITORY
@@ -30,17 +24,19 @@ from gumshoe.env.sandboxes.engine import (
     ENGINES,
     PODMAN,
     connect,
-    forget_found_images,
     image_digest,
     image_is_missing,
     pull_if_missing,
 )
 from gumshoe.env.sandboxes.open import choose
-from gumshoe.env.virtualenvs import RECORD
+from gumshoe.env.virtualenvs import environment_folder
 from gumshoe.errors import SandboxError, TaskError
+from gumshoe.protocols import SandboxKind
 from gumshoe.records import Task, WorkspaceSpec
+from support.folder_tasks import folder_task
+from support.pythons import make_environment
 from support.sandboxes.image_registry import push_image, running_registry, unique_name
-from support.sandboxes.sandbox_backends import ISOLATED
+from support.sandboxes.sandbox_backends import CONTAINERS, ISOLATED
 
 # --- images are pulled from a registry, once; what cannot be pulled is reported in one line
 
@@ -65,8 +61,7 @@ def images(registry: str) -> Generator[list[str]]:
 
 
 def task_in(image: str) -> Task:
-    spec = WorkspaceSpec(image=image, workdir="/")
-    return Task(id="t", source="test", problem_statement="", workspace=spec, entrypoint=("true",))
+    return folder_task(Path(), id="t", workspace=WorkspaceSpec(image=image, workdir="/"))
 
 
 @pytest.mark.needs("docker", "registry")
@@ -79,59 +74,12 @@ def test_a_task_has_its_image_pulled_when_its_sandbox_is_opened(images: list[str
     assert not image_is_missing(images[0])
 
 
-class FakeDaemon(BaseHTTPRequestHandler):
-    """Docker's API as far as a pull needs it: `a:1` can be pulled, `gone:1` is unknown, `full:1` finds a full disk."""
-
-    protocol_version = "HTTP/1.1"
-    pulls: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        name = unquote(self.path).partition("/images/")[2].removesuffix("/json")
-        if self.path.endswith("/version"):
-            self._answer(200, {"ApiVersion": "1.44", "MinAPIVersion": "1.24"})
-        elif name in self.pulls and name == "a:1":
-            self._answer(200, {"Id": "sha256:0"})
-        else:
-            self._answer(404, {"message": f"No such image: {name}"})
-
-    def do_POST(self) -> None:
-        query = parse_qs(urlsplit(self.path).query)
-        name = f"{query['fromImage'][0]}:{query['tag'][0]}"
-        self.pulls.append(name)
-        time.sleep(0.05)
-        errors = {"gone:1": "manifest unknown: manifest unknown", "full:1": "no space left on device"}
-        self._answer(200, {"status": "Pulling"}, *([{"error": errors[name]}] if name in errors else []))
-
-    def _answer(self, status: int, *lines: dict[str, str]) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for data in [*(json.dumps(line).encode() + b"\r\n" for line in lines), b""]:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-
-    def log_message(self, format: str, *args: object) -> None:
-        del format, args
-
-
-def test_threads_that_want_the_same_image_pull_it_once_and_what_the_engine_says_is_told(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), FakeDaemon) as server:
-        threading.Thread(target=server.serve_forever).start()
-        monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{server.server_port}")
-        try:
-            with ThreadPoolExecutor(4) as threads:
-                list(threads.map(lambda name: pull_if_missing(name, DOCKER), ["a:1"] * 4))
-            assert FakeDaemon.pulls == ["a:1"]
-            assert capfd.readouterr().err == "pulling a:1\n"
-            with pytest.raises(TaskError, match=r"^the image gone:1 cannot be pulled: manifest unknown"):
-                pull_if_missing("gone:1", DOCKER)
-            with pytest.raises(SandboxError, match=r"^the image full:1 cannot be pulled: no space left on device$"):
-                pull_if_missing("full:1", DOCKER)
-        finally:
-            server.shutdown()
-            forget_found_images()
+@pytest.mark.needs("docker", "registry")
+def test_threads_that_want_the_same_image_pull_it_once(images: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda name: pull_if_missing(name, DOCKER), [images[1]] * 4))
+    assert not image_is_missing(images[1])
+    assert capfd.readouterr().err == f"pulling {images[1]}\n"
 
 
 @pytest.mark.needs("docker", "registry")
@@ -143,7 +91,7 @@ def test_what_is_not_there_or_not_given_is_told_in_one_line(
     with pytest.raises(TaskError, match=f"^task t: the image {missing} cannot be pulled: .*manifest unknown"):
         open_sandbox(task_in(missing), config, trusted=True)
     with pytest.raises(SandboxError, match=f"^sandbox docker: the image {missing} cannot be pulled: "):
-        open_sandbox(a_task(tmp_path), config.model_copy(update={"image": missing}), trusted=True)
+        open_sandbox(folder_task(tmp_path), config.model_copy(update={"image": missing}), trusted=True)
     with pytest.raises(SandboxError, match="connection refused"):
         pull_if_missing(f"127.0.0.1:{closed_port()}/{name}", DOCKER)
     with (
@@ -190,68 +138,26 @@ def test_podman_pulls_too(registry: str, images: list[str], podman: str, closed_
         pull_if_missing(f"127.0.0.1:{closed_port()}/{unique_name()}", PODMAN)
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [("memory_mb=many", "memory_mb"), ("pool=2", "pool"), ("pull=often", "pull")],
-)
-def test_the_check_takes_settings_of_the_sandbox(setting: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "check", "casebook", "-p", setting]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "the sandbox of -p" in line
-    assert said in line
-
-
-# --- a trajectory says which image its container was made from
-
-
-def a_task(folder: Path) -> Task:
-    spec = WorkspaceSpec(path=str(folder))
-    return Task(id="t", source="test", problem_statement="", workspace=spec, entrypoint=("true",))
-
-
-@pytest.mark.needs("docker")
-def test_a_container_has_the_digest_of_its_image(tmp_path: Path) -> None:
-    config = SandboxConfig(kind="docker")
-    with closing(DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=config, trusted=True)) as env:
+@pytest.mark.parametrize("kind", [CONTAINERS[0], "local"])
+def test_a_container_has_the_digest_of_its_image_and_others_have_none(kind: SandboxKind, tmp_path: Path) -> None:
+    config = SandboxConfig(kind=kind, unsafe=True)
+    with closing(DebugEnv(folder_task(tmp_path), tools=("eval",), sandbox=config, trusted=True)) as env:
         env.reset()
         digest = env.describe().image_digest
-    assert digest is not None
-    assert digest.startswith("sha256:")
-    assert digest == image_digest(config.image)
-
-
-def test_a_sandbox_without_an_image_has_none(tmp_path: Path) -> None:
-    config = SandboxConfig(kind="local", unsafe=True)
-    with closing(DebugEnv(a_task(tmp_path), tools=("eval",), sandbox=config, trusted=True)) as env:
-        env.reset()
-        assert env.describe().image_digest is None
+    assert digest == (None if kind == "local" else image_digest(config.image))
 
 
 # --- the environment of a harvested package: mounted, or as a layer of an image
 
-PROGRAM = """\
-import sys
-from gumshoe.env import SandboxConfig, open_sandbox
-from gumshoe.records import Task, WorkspaceSpec
-spec = WorkspaceSpec(path=sys.argv[2], environment=sys.argv[3])
-task = Task(id="e", source="t", problem_statement="", workspace=spec, entrypoint=("python", "-c", "pass"))
-with open_sandbox(task, SandboxConfig(kind=sys.argv[1]), trusted=False) as sandbox:
-    code = "import greeting, os, sys; print(greeting.WORD, os.environ['COLOR'], sys.prefix)"
-    print(sandbox.run(["python", "-c", code]).output.strip())
-    print(sandbox.run(["python", "-c", "open('/environment/new', 'w')"]).output.strip().splitlines()[-1])
-"""
-
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str, Path]]:
-    """The name of an environment with a module of its own, and the cache that it is in."""
-    cache, name = tmp_path_factory.mktemp("cache"), secrets.token_hex(8)
-    folder = cache / "environments" / name
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "root")], check=True)
-    next(folder.glob("root/lib/python3*/site-packages")).joinpath("greeting.py").write_text("WORD = 'hello'\n")
-    record = {"version": sys.version_info[:2], "python": sys.executable, "lock": {"variables": {"COLOR": "blue"}}}
-    (folder / RECORD).write_text(json.dumps(record))
-    yield name, cache
+def environment() -> Generator[str]:
+    """The name of an environment with a module of its own."""
+    name = secrets.token_hex(8)
+    make_environment(Path(sys.executable), name, COLOR="blue")
+    (packages,) = environment_folder(name).glob("root/lib/python3*/site-packages")
+    (packages / "greeting.py").write_text("WORD = 'hello'\n")
+    yield name
     for engine in ENGINES.values():
         with suppress(SandboxError), closing(connect(engine)) as client:
             for image in client.images.list(name=REPOSITORY):
@@ -263,21 +169,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[str
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the base image has Python 3.11")
 @pytest.mark.parametrize("backend", ISOLATED)
 def test_programs_run_in_the_environment_and_cannot_write_to_it(
-    backend: str, environment: tuple[str, Path], tmp_path: Path
+    backend: SandboxKind, environment: str, tmp_path: Path
 ) -> None:
-    name, cache = environment
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, backend, str(tmp_path), name],
-        env={"PATH": "/usr/bin:/bin", "GUMSHOE_CACHE": str(cache)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    seen, refused = done.stdout.splitlines()
-    assert seen == "hello blue /environment"
-    assert "Read-only file system" in refused
+    task = folder_task(tmp_path, workspace=WorkspaceSpec(path=str(tmp_path), environment=environment))
+    with open_sandbox(task, SandboxConfig(kind=backend), trusted=False) as sandbox:
+        code = "import greeting, os, sys; print(greeting.WORD, os.environ['COLOR'], sys.prefix)"
+        assert sandbox.run(["python", "-c", code]).output == "hello blue /environment\n"
+        assert "Read-only file system" in sandbox.run(["python", "-c", "open('/environment/new', 'w')"]).output
     if backend in ENGINES:
         with closing(connect(ENGINES[backend])) as client:
-            made = [image for image in client.images.list(name=REPOSITORY) if f":{name}-" in " ".join(image.tags)]
+            images = client.images.list(name=REPOSITORY)
+        made = [image for image in images if f":{environment}-" in " ".join(image.tags)]
         assert [set(image.labels.values()) for image in made] == [{""}]

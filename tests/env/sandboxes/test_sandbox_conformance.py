@@ -39,67 +39,44 @@ LONG = f"sleep {100_000 + os.getpid()}"
 """A program that ends by being killed, and no other run of these tests has."""
 
 
-# --- programs ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("argv", "given", "exit_code", "output"),
+    [
+        (["sh", "-c", "echo out; echo err >&2; exit 3"], None, 3, "out\nerr\n"),
+        (["no-such-program"], None, 127, "no-such-program: command not found\n"),
+        (["sh", "-c", "kill -TERM $$"], None, 128 + 15, ""),
+        (["sh", "-c", "echo seen; exec >&- 2>&-; sleep 0.2; exit 5"], None, 5, "seen\n"),
+        (["sh", "-c", "echo $COLOUR"], None, 0, "red\n"),
+        (["cat"], b"fed", 0, "fed"),
+        (["cat"], None, 0, ""),
+        (["true"], b"x" * 1_000_000, 0, ""),
+        (["echo", "$(id); `id` * 'x"], None, 0, "$(id); `id` * 'x\n"),
+        (["printf", r"\377\376 \0 \033[31m(Pdb) \r\n"], None, 0, "\ufffd\ufffd \0 \x1b[31m(Pdb) \r\n"),
+    ],
+)
+def test_a_program_that_runs_to_its_end(
+    argv: list[str], given: bytes | None, exit_code: int, output: str, sandbox: WardenSandbox
+) -> None:
+    result = sandbox.run(argv, input=given, env={"COLOUR": "red"})
+    assert (result.exit_code, result.output, result.timed_out, result.truncated) == (exit_code, output, False, False)
 
 
-def test_it_is_a_sandbox(sandbox: WardenSandbox) -> None:
+def test_it_is_a_sandbox_with_a_folder_and_an_environment(sandbox: WardenSandbox) -> None:
     assert isinstance(sandbox, Sandbox)
     assert sandbox.isolated == (sandbox.backend != "local")
-
-
-def test_output_and_exit_code(sandbox: WardenSandbox) -> None:
-    result = sandbox.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
-    assert (result.exit_code, result.output, result.timed_out, result.truncated) == (3, "out\nerr\n", False, False)
-
-
-def test_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
-    result = sandbox.run(["no-such-program"])
-    assert result.exit_code == 127
-    assert result.output == "no-such-program: command not found\n"
-
-
-def test_a_signal_is_told_as_a_shell_would(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["sh", "-c", "kill -TERM $$"]).exit_code == 128 + 15
-
-
-def test_input_folder_and_environment(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["cat"], input=b"fed").output == "fed"
-    assert sandbox.run(["cat"]).output == ""
     assert sandbox.run(["pwd"]).output == f"{sandbox.root}\n"
-    assert sandbox.run(["sh", "-c", "echo $COLOUR"], env={"COLOUR": "red"}).output == "red\n"
     assert sandbox.environment["PATH"] in sh(sandbox, "echo $PATH")
 
 
-def test_a_program_that_does_not_read_its_input(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["true"], input=b"x" * 1_000_000).exit_code == 0
-
-
-def test_much_input_and_output_at_once(sandbox: WardenSandbox) -> None:
-    result = sandbox.run(["cat"], input=b"y" * 3_000_000)
-    assert result.truncated
-    assert result.output.startswith("yyy")
-
-
-def test_arguments_never_reach_a_shell(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["echo", "$(id); `id` * 'x"]).output == "$(id); `id` * 'x\n"
-
-
-def test_a_timeout_keeps_what_was_printed_and_kills_every_process(sandbox: WardenSandbox) -> None:
+def test_a_timeout_keeps_what_was_printed_and_nothing_is_left_of_any_program(sandbox: WardenSandbox) -> None:
     script = f"echo before; {LONG} & (setsid {LONG} &) ; {LONG}"
     # However slow the machine is, at last there is time for the first word.
     tries = (sandbox.run(["sh", "-c", script], timeout=timeout) for timeout in (0.5, 5, 50))
     result = next(tried for tried in tries if tried.output)
-    assert result.timed_out
-    assert result.exit_code is None
-    assert result.output == "before\n"
+    assert (result.timed_out, result.exit_code, result.output) == (True, None, "before\n")
     assert processes(sandbox, LONG) == 0
-    assert sh(sandbox, "echo next") == "next\n"
-
-
-def test_nothing_is_left_of_a_program_that_has_ended(sandbox: WardenSandbox) -> None:
     result = sandbox.run(["sh", "-c", f"(setsid {LONG} >/dev/null 2>&1 &) ; {LONG} & echo done"], timeout=30)
-    assert result.output == "done\n"
-    assert not result.timed_out
+    assert (result.output, result.timed_out) == ("done\n", False)
     assert processes(sandbox, LONG) == 0
 
 
@@ -160,24 +137,14 @@ def processes(sandbox: WardenSandbox, needle: str) -> int:
     return int(sandbox.run([sandbox.python, "-c", code, needle]).output)
 
 
-def test_a_program_that_closes_its_output(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["sh", "-c", "echo seen; exec >&- 2>&-; sleep 0.2; exit 5"]).exit_code == 5
-
-
 def test_endless_output_is_cut_in_the_middle(sandbox: WardenSandbox) -> None:
+    assert sandbox.run(["cat"], input=b"y" * 3_000_000).truncated
     result = sandbox.run(["sh", "-c", "echo first; yes | head -c 50000000; echo last"], timeout=60)
     assert result.truncated
     assert result.output.startswith("first\ny\n")
     assert result.output.endswith("y\nlast\n")
     assert re.search(r"\n\[\.\.\. \d+ bytes cut \.\.\.\]\n", result.output)
     assert len(result.output) < 300_000
-
-
-def test_bytes_that_are_not_text(sandbox: WardenSandbox) -> None:
-    assert sandbox.run(["printf", r"\377\376 \0 \033[31m(Pdb) \r\n"]).output == "\ufffd\ufffd \0 \x1b[31m(Pdb) \r\n"
-
-
-# --- sessions ---------------------------------------------------------------------------------------------------
 
 
 def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
@@ -198,10 +165,17 @@ def test_messages_and_prints_do_not_mix(sandbox: WardenSandbox) -> None:
         session.wait_message(1)
 
 
-def test_a_terminal(sandbox: WardenSandbox) -> None:
-    session = sandbox.open_session(["sh", "-c", "test -t 0 && test -t 1 && echo terminal"])
+@pytest.mark.parametrize(
+    ("argv", "output", "exit_code"),
+    [
+        (["sh", "-c", "test -t 0 && test -t 1 && echo terminal"], "terminal\n", 0),
+        (["no-such-program"], "no-such-program: command not found\n", 127),
+    ],
+)
+def test_a_session_that_ends_by_itself(sandbox: WardenSandbox, argv: list[str], output: str, exit_code: int) -> None:
+    session = sandbox.open_session(argv)
     reply = session.wait_message(30)
-    assert (reply.output, reply.exit_code, reply.timed_out) == ("terminal\n", 0, False)
+    assert (reply.output, reply.exit_code, reply.timed_out) == (output, exit_code, False)
     session.close()
 
 
@@ -240,11 +214,4 @@ def test_a_program_that_closes_its_control_channel(sandbox: WardenSandbox) -> No
     wait_for_text(session, "up\n")
     assert session.wait_message(0.5).timed_out
     assert session.request({"n": 1}, 0.2).timed_out
-    session.close()
-
-
-def test_a_session_of_a_program_that_does_not_exist(sandbox: WardenSandbox) -> None:
-    session = sandbox.open_session(["no-such-program"])
-    reply = session.wait_message(30)
-    assert (reply.output, reply.exit_code) == ("no-such-program: command not found\n", 127)
     session.close()

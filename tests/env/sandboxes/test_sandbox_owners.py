@@ -52,7 +52,7 @@ def test_only_folders_of_the_dead_are_removed(temporary: Path) -> None:
     assert reap_folders() == []
 
 
-def test_the_doctor_reaps_folders_even_where_no_daemon_answers(temporary: Path) -> None:
+def test_the_doctor_reaps_folders_even_where_no_daemon_answers_and_so_does_the_next_run(temporary: Path) -> None:
     left = orphan()
     env = {**os.environ, "DOCKER_HOST": f"unix://{temporary}/no.sock"}
     argv = [sys.executable, "-m", "gumshoe", "doctor", "--reap"]
@@ -60,9 +60,6 @@ def test_the_doctor_reaps_folders_even_where_no_daemon_answers(temporary: Path) 
     assert "no containers were removed: no Docker daemon answers" in done.stdout
     assert f"removed 1 temporary folders of dead runs: {left.name}" in done.stdout
     assert not left.exists()
-
-
-def test_a_run_reaps_what_an_earlier_one_left(temporary: Path) -> None:
     left = orphan()
     code = "from gumshoe.env.config import SandboxConfig\nfrom gumshoe.env.sandboxes.local import LocalBackend\n"
     subprocess.run([sys.executable, "-c", f"{code}LocalBackend(SandboxConfig()).close()"], check=True)
@@ -70,15 +67,12 @@ def test_a_run_reaps_what_an_earlier_one_left(temporary: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-def test_a_process_is_known_by_more_than_its_number() -> None:
+def test_a_process_is_known_by_more_than_its_number_and_lives_until_it_is_dead() -> None:
     me = identity(os.getpid())
     assert is_running(me)
     boot, pid, started = me.split("/")
     for other in (f"{boot}/{pid}/{int(started) + 1}", f"x/{pid}/{started}", f"{boot}/x/{started}", "", "//"):
         assert not is_running(other)
-
-
-def test_a_dead_process_that_nobody_has_buried_does_not_live() -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
         named = identity(process.pid)
         assert is_running(named)

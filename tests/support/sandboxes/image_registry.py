@@ -17,8 +17,6 @@ from typing import Any
 
 from gumshoe.env.sandboxes.engine import DOCKER, connect
 
-__all__ = ["push_image", "running_registry", "unique_name"]
-
 
 @contextlib.contextmanager
 def running_registry(folder: Path, *, password: bool = False) -> Generator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["descendants", "state"]
-
 
 def descendants(pid: int) -> set[int]:
     """All processes below `pid` that have not ended."""

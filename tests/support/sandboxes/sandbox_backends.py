@@ -11,19 +11,6 @@ import pytest
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.records import Task
 
-__all__ = [
-    "BACKENDS",
-    "CHEAPEST",
-    "CHEAPEST_OPTIONS",
-    "CHEAPEST_SETTINGS",
-    "CONTAINERS",
-    "ISOLATED",
-    "LOCAL",
-    "LOCAL_SETTINGS",
-    "NO_PLUGINS",
-    "make_local_env",
-]
-
 BACKENDS = [
     pytest.param("docker", marks=pytest.mark.needs("docker")),
     pytest.param("podman", marks=pytest.mark.needs("podman")),

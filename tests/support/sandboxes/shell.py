@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from gumshoe.env.sandboxes.client import WardenSandbox, WardenSession
 
-__all__ = ["sh", "wait_for_text"]
-
 
 def sh(sandbox: WardenSandbox, script: str, timeout: float = 30) -> str:
     """What a script prints."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from gumshoe.env.diff import make_patch
 
-__all__ = ["CLEAN", "GOLD", "NEW_TESTS", "OLD_TESTS", "REPO", "a_row", "built_image"]
-
 BASE = "gumshoe-python:latest"
 # As conda's own does, it reads variables that may not be set; whoever sources it has to bear that.
 ACTIVATE = """\
