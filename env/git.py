@@ -127,13 +127,7 @@ BRANCH = "main"
 POINTERS = ("FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "AUTO_MERGE")
 # Removed like the pointers: they lead to other commits, as logs do, or could bring some back, as hooks may.
 LEFTOVERS = (
-    "logs",
-    "refs/original",
-    "worktrees",
-    "modules",
-    "lost-found",
-    "rr-cache",
-    "objects/info/alternates",
+    *("logs", "refs/original", "worktrees", "modules", "lost-found", "rr-cache", "objects/info/alternates"),
     "hooks",
 )
 SUBMODULE = "160000 "

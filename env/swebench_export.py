@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -14,10 +13,11 @@ from typing import Any
 
 from gumshoe.env.bugs.packages.build_sandbox import WORKSPACE
 from gumshoe.env.harness_rows import eval_script, harness_row
+from gumshoe.env.sandboxes.staging import checked_overlay, repository_of
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.rules import named_test_files
-from gumshoe.env.virtualenvs import INSIDE, RECORD, Lock, environment_folder
+from gumshoe.env.virtualenvs import INSIDE, Lock, find_environment
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
@@ -56,30 +56,15 @@ def export_tasks(tasks: Iterable[tuple[Task, Oracle]], out: Path, *, base_image:
     count = 0
     with new_folder(out) as fresh:
         for task, oracle in tasks:
-            reason = _refusal(task, oracle)
-            if reason is None:
-                try:
-                    _write_row(task, oracle, fresh, base_image)
-                    count += 1
-                except TaskError as error:
-                    reason = str(error).removeprefix(f"task {task.id}: ")
-            if reason is not None:
-                refused[task.id] = reason
+            try:
+                _write_row(task, oracle, fresh, base_image)
+                count += 1
+            except TaskError as error:
+                refused[task.id] = str(error).removeprefix(f"task {task.id}: ")
         if not count:
             first = next(iter(refused.items()), None)
             raise TaskError("no task can be exported to swebench" + (f": {first[0]}: {first[1]}" if first else ""))
     return Exported(count, refused)
-
-
-def _refusal(task: Task, oracle: Oracle) -> str | None:
-    """Why the harness cannot judge a task; None where it can."""
-    if task.source == "swebench":
-        return None
-    if not oracle.fail_to_pass:
-        return "its answer names no test that is to pass, and the harness needs one"
-    if not is_pytest(task.entrypoint):
-        return f"its tests are run by `{shlex.join(task.entrypoint)}`, and the harness reads the output of pytest"
-    return _context_refusal(task)
 
 
 def _write_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
@@ -87,6 +72,7 @@ def _write_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
     if task.source == "swebench":
         row = _row_of_instance(task, oracle)
     else:
+        _refuse_unfit(task, oracle)
         row = _row_of_folder(task, oracle)
         placed = task.model_copy(update={"workspace": task.workspace.model_copy(update={"workdir": ROOT})})
         place = f"images/{row['instance_id']}"
@@ -95,6 +81,19 @@ def _write_row(task: Task, oracle: Oracle, out: Path, base: str | None) -> None:
             script.write(f'docker build -t {row["image"]} "$(dirname "$0")"/{place}\n')
     with (out / ROWS).open("a", encoding="utf-8") as rows:
         rows.write(json.dumps(row) + "\n")
+
+
+def _refuse_unfit(task: Task, oracle: Oracle) -> None:
+    """Raises TaskError for a task that the harness cannot judge, or for which no image can be built."""
+    if not oracle.fail_to_pass:
+        raise TaskError("its answer names no test that is to pass, and the harness needs one")
+    if not is_pytest(task.entrypoint):
+        argv = shlex.join(task.entrypoint)
+        raise TaskError(f"its tests are run by `{argv}`, and the harness reads the output of pytest")
+    if task.workspace.path is None:
+        raise TaskError(f"its repository is in the image {task.workspace.image}, not in a folder")
+    if task.workspace.activate:
+        raise TaskError("its environment is activated by a script")
 
 
 def _row_of_instance(task: Task, oracle: Oracle) -> dict[str, Any]:
@@ -152,15 +151,6 @@ RUN command -v python || ln -s "$(command -v python3)" /usr/local/bin/python
 """
 
 
-def _context_refusal(task: Task) -> str | None:
-    """Why no image can be built for a task; None where one can."""
-    if task.workspace.path is None:
-        return f"its repository is in the image {task.workspace.image}, not in a folder"
-    if task.workspace.activate:
-        return "its environment is activated by a script"
-    return None
-
-
 def write_context(task: Task, folder: Path, base: str | None, more: str = "") -> None:
     """Writes Dockerfile, repository and lock.
 
@@ -176,10 +166,10 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
     """
     folder.mkdir(parents=True)
     _copy_repository(task, folder / REPO)
-    lock = _lock(task)
-    if lock is None:
+    if task.workspace.environment is None:
         version, environment = "3.12", NO_ENVIRONMENT.format(pytest=PYTEST)
     else:
+        lock = find_environment(task.workspace.environment).lock
         version, environment = lock.python, _write_lock(lock, folder / LOCK, task.workspace.workdir)
     text = DOCKERFILE.format(
         base=base or f"python:{version}",
@@ -197,14 +187,9 @@ def _named(task_id: str) -> str:
 
 
 def _copy_repository(task: Task, target: Path) -> None:
-    source = Path(str(task.workspace.path))
-    if not source.is_dir():
-        raise TaskError(f"task {task.id}: its repository {source} is not a folder on this machine")
-    shutil.copytree(source, target, symlinks=True, ignore=left_out_of_copy)
-    for path, text in task.workspace.overlay.items():
+    shutil.copytree(repository_of(task), target, symlinks=True, ignore=left_out_of_copy)
+    for path, text in checked_overlay(task).items():
         place = target / path
-        if not Path(os.path.normpath(place)).is_relative_to(target) or ".." in Path(path).parts:
-            raise TaskError(f"task {task.id}: overlay path {path!r} leads out of the workspace")
         if text is not None:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
@@ -213,19 +198,6 @@ def _copy_repository(task: Task, target: Path) -> None:
             shutil.rmtree(place)
         else:
             place.unlink(missing_ok=True)
-
-
-def _lock(task: Task) -> Lock | None:
-    """What the task's environment is made from, as it was recorded. Raises TaskError."""
-    name = task.workspace.environment
-    if name is None:
-        return None
-    try:
-        record = json.loads((environment_folder(name) / RECORD).read_text(encoding="utf-8"))
-        return Lock.from_json(record["lock"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        why = "is not on this machine: gumshoe harvest --rebuild SET"
-        raise TaskError(f"task {task.id}: environment {name} {why}") from None
 
 
 def _write_lock(lock: Lock, folder: Path, workdir: str) -> str:

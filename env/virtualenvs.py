@@ -84,14 +84,14 @@ class InstalledEnvironment:
         root: the folder that sandboxes see as `/environment`.
         python: the interpreter that it was made with, outside of the folder.
         version: (major, minor) of that interpreter.
-        variables: set for every program that runs in it.
+        lock: what it was made from.
     """
 
     name: str
     root: Path
     python: Path
     version: tuple[int, int]
-    variables: dict[str, str]
+    lock: Lock
 
     @property
     def python_home(self) -> Path:
@@ -126,17 +126,10 @@ def find_environment(name: str) -> InstalledEnvironment:
     folder = environment_folder(name)
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        major, minor = record["version"]
-        found = InstalledEnvironment(
-            name=name,
-            root=folder / "root",
-            python=Path(record["python"]),
-            version=(int(major), int(minor)),
-            variables={str(key): str(value) for key, value in record["lock"]["variables"].items()},
-        )
+        found = TypeAdapter(InstalledEnvironment).validate_python({"name": name, "root": folder / "root", **record})
     except FileNotFoundError:
         raise TaskError(f"environment {name} is not on this machine: gumshoe harvest --rebuild TASKSET") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise TaskError(f"environment {name} is damaged ({error}): remove {folder} and rebuild it") from None
     if not found.python.exists():
         raise TaskError(f"environment {name} needs {found.python}, which is gone: remove {folder} and rebuild it")

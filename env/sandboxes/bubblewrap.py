@@ -17,8 +17,8 @@ import ctypes
 import os
 import platform
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
@@ -156,21 +156,12 @@ def with_own_session_keyring(start: Callable[[], Result]) -> Result:
     A session keyring belongs to a thread, so `start` runs in a thread of its own and this one keeps its keyring. On a
     kernel without keyrings there is nothing to keep.
     """
-    results: list[Result] = []
-    errors: list[BaseException] = []
 
-    def work() -> None:
+    def work() -> Result:
         number = KEYCTL.get(platform.machine())
         if number is not None:
             ctypes.CDLL(None).syscall(number, JOIN_SESSION_KEYRING, None)
-        try:
-            results.append(start())
-        except BaseException as error:
-            errors.append(error)
+        return start()
 
-    thread = threading.Thread(target=work, name="gumshoe-keyring")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(work).result()

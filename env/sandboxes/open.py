@@ -132,15 +132,13 @@ def unavailable_reason(kind: str, task: Task | None, config: SandboxConfig) -> s
             from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
 
             return bubblewrap_unavailable_reason()
-        case "docker" | "podman":
+        case _:
             from gumshoe.env.sandboxes.engine import ENGINES, engine_unavailable_reason, image_is_missing
 
             image = (task and task.workspace.image) or config.image
             if _may_pull(image, config) and image_is_missing(image, ENGINES[kind]):
                 return None
             return engine_unavailable_reason(ENGINES[kind], image)
-        case _:
-            raise AssertionError(f"no backend for the kind {kind}")
 
 
 def _nothing_works(task: Task | None, config: SandboxConfig) -> str:
@@ -165,7 +163,7 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
             from gumshoe.env.sandboxes.bubblewrap import BubblewrapBackend
 
             return BubblewrapBackend(config, task.workspace.workdir, task.workspace.environment)
-        case "docker" | "podman":
+        case _:
             from gumshoe.env.sandboxes.docker import DockerBackend
             from gumshoe.env.sandboxes.engine import ENGINES, pull_if_missing
 
@@ -178,8 +176,6 @@ def _backend(kind: str, task: Task, config: SandboxConfig) -> Backend:
                         raise SandboxError(f"sandbox {kind}: {error}") from None
                     raise TaskError(f"task {task.id}: {error}") from None
             return backend
-        case _:
-            raise AssertionError(f"no backend for the kind {kind}")
 
 
 def compile_tests(tasks: Iterable[Task], config: SandboxConfig) -> None:

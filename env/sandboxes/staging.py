@@ -29,7 +29,16 @@ from gumshoe.records import Task
 from gumshoe.storage import cache_folder, write_atomic
 from gumshoe.tools.runs.commands import is_pytest
 
-__all__ = ["byte_code_archive", "byte_code_place", "is_byte_code_of_tests", "keep_byte_code", "stage", "staged_paths"]
+__all__ = [
+    "byte_code_archive",
+    "byte_code_place",
+    "checked_overlay",
+    "is_byte_code_of_tests",
+    "keep_byte_code",
+    "repository_of",
+    "stage",
+    "staged_paths",
+]
 
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
@@ -56,9 +65,9 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
-    overlay = _checked_overlay(task)
+    overlay = checked_overlay(task)
     if task.workspace.path is not None:
-        for archive in _archives(_repository(task), frozenset(overlay)):
+        for archive in _archives(repository_of(task), frozenset(overlay)):
             sandbox.unpack(archive, sandbox.root)
     for path, text in overlay.items():
         if text is not None:
@@ -87,7 +96,8 @@ def _shortened(argv: Sequence[str]) -> str:
     return words if len(words) <= COMMAND_CHARS else f"{words[:COMMAND_CHARS]}..."
 
 
-def _checked_overlay(task: Task) -> dict[str, str | None]:
+def checked_overlay(task: Task) -> dict[str, str | None]:
+    """The task's overlay, by clean paths. Raises TaskError for a path that leads out of the workspace."""
     overlay: dict[str, str | None] = {}
     for path, text in task.workspace.overlay.items():
         clean = PurePosixPath(path)
@@ -97,7 +107,8 @@ def _checked_overlay(task: Task) -> dict[str, str | None]:
     return overlay
 
 
-def _repository(task: Task) -> Path:
+def repository_of(task: Task) -> Path:
+    """The folder that the task's repository is copied from. Raises TaskError where there is none."""
     folder = Path(str(task.workspace.path))
     if not folder.is_dir():
         raise TaskError(f"task {task.id}: its repository {folder} is not a folder on this machine")
@@ -151,7 +162,7 @@ def _use_environment(sandbox: WardenSandbox, task: Task) -> None:
     if name is None:
         return
     path = sandbox.environment.get("PATH", DEFAULT_PATH)
-    variables = {"PATH": f"{INSIDE}/bin:{path}", "VIRTUAL_ENV": INSIDE, **find_environment(name).variables}
+    variables = {"PATH": f"{INSIDE}/bin:{path}", "VIRTUAL_ENV": INSIDE, **find_environment(name).lock.variables}
     sandbox.activate(variables, f"{INSIDE}/bin/python")
 
 

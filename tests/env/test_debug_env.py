@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import gymnasium
 import pytest
@@ -17,7 +17,7 @@ from gymnasium.vector import AsyncVectorEnv
 from gumshoe.env import ENV_ID, DebugEnv
 from gumshoe.env.spaces import action_space, tool_call
 from gumshoe.errors import SandboxError
-from gumshoe.records import Limits, Observation, StopReason, Task, ToolCall
+from gumshoe.records import Limits, StopReason, Task, ToolCall
 from support.folder_tasks import folder_task
 from support.sandboxes.sandbox_backends import CHEAPEST, make_local_env
 from support.small_projects import ADDING
@@ -68,15 +68,17 @@ def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: Deb
 
 
 def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, eval_on_submit=False)) as env:
+    options: dict[str, Any] = {"eval_on_submit": False, "render_mode": "ansi"}
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, **options)) as env:
         env.reset(seed=0)
+        assert env.render() == task.problem_statement
         env.step(FIX)
         _, reward, terminated, _, info = env.step(call("submit"))
     assert (math.isnan(reward), terminated, info["stop"]) == (True, True, StopReason.SUBMITTED)
     assert "verdict" not in info
 
 
-def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: DebugEnv) -> None:
+def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: DebugEnv, task: Task) -> None:
     observation, info = env.reset(seed=0)
     assert observation == {"text": "add(2, 3) is -1.", "failed": 0}
     assert info["stop"] is None
@@ -85,6 +87,10 @@ def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: Debu
     assert "+    return a + b" in env.patch()
     _, reward, terminated, truncated, info = env.step(call("submit"))
     assert (reward, terminated, truncated, info["stop"]) == (1.0, True, False, StopReason.SUBMITTED)
+    env.reset(seed=0)
+    assert env.patch() == ""
+    assert env.workspace.read_text("calc.py") == ADDING["calc.py"]
+    assert Path(str(task.workspace.path), "calc.py").read_text() == ADDING["calc.py"]
 
 
 def test_overwriting_the_tests_is_refused_and_submitting_the_bug_is_not_rewarded(env: DebugEnv) -> None:
@@ -94,71 +100,48 @@ def test_overwriting_the_tests_is_refused_and_submitting_the_bug_is_not_rewarded
     assert env.step(call("submit"))[1] == 0.0
 
 
-def test_every_reset_starts_from_the_bug_again(env: DebugEnv, task: Task) -> None:
+def test_a_report_that_can_be_read_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:
     env.reset(seed=0)
-    env.step(FIX)
-    env.reset(seed=0)
-    assert env.patch() == ""
-    assert env.workspace.read_text("calc.py") == ADDING["calc.py"]
-    assert Path(str(task.workspace.path), "calc.py").read_text() == ADDING["calc.py"]
-
-
-def test_a_report_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:
-    env.reset(seed=0)
+    observation, _, terminated, _, info = env.step(call("report", locations="everywhere"))
+    assert (observation["failed"], terminated, info["stop"]) == (1, False, None)
     report = call("report", locations=[{"path": "calc.py", "start": 2, "end": 2}], findings=[], hypothesis="sign")
     _, reward, terminated, _, info = env.step(report)
     assert (reward, terminated, info["stop"]) == (0.0, True, StopReason.REPORTED)
     assert info["context_pack"].locations[0].path == "calc.py"
 
 
-def test_a_report_that_cannot_be_read_does_not_end_it(env: DebugEnv) -> None:
-    env.reset(seed=0)
-    observation, _, terminated, _, info = env.step(call("report", locations="everywhere"))
-    assert (observation["failed"], terminated, info["stop"]) == (1, False, None)
-
-
-@pytest.mark.parametrize("limits", [Limits(steps=1), Limits(steps=40, calls=10)])
-def test_the_limit_on_calls_truncates(task: Task, limits: Limits) -> None:
+@pytest.mark.parametrize(
+    ("limits", "calls", "stop"),
+    [
+        (Limits(steps=1), 10, StopReason.CALL_LIMIT),
+        (Limits(steps=40, calls=10), 10, StopReason.CALL_LIMIT),
+        (Limits(wall_s=0.001), 1, StopReason.WALL_LIMIT),
+    ],
+)
+def test_a_limit_truncates(task: Task, limits: Limits, calls: int, stop: StopReason) -> None:
     """Ten calls for each turn that is allowed, unless configured otherwise."""
     limited = task.model_copy(update={"limits": limits})
     with closing(DebugEnv(limited, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
-        for _ in range(9):
+        for _ in range(calls - 1):
             assert env.step(call("listdir"))[3] is False
         _, _, terminated, truncated, info = env.step(call("listdir"))
-        assert (terminated, truncated, info["stop"]) == (False, True, StopReason.CALL_LIMIT)
+        assert (terminated, truncated, info["stop"]) == (False, True, stop)
         with pytest.raises(SandboxError, match="reset"):
             env.step(call("listdir"))
 
 
-def test_the_wall_clock_limit_truncates(task: Task) -> None:
-    hurried = task.model_copy(update={"limits": Limits(wall_s=0.001)})
-    with closing(DebugEnv(hurried, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
-        env.reset(seed=0)
-        info = env.step(call("eval"))[4]
-        assert info["stop"] is StopReason.WALL_LIMIT
-
-
-def test_an_element_of_the_action_space_is_an_action(env: DebugEnv) -> None:
+def test_an_element_of_the_action_space_is_an_action_and_nothing_else_is(env: DebugEnv) -> None:
     env.reset(seed=0)
     action = (TOOLS.index("view"), {"path": "calc.py", "start": 1, "end": 2})
     observation, *_ = env.step(action)
     assert "return a - b" in observation["text"]
     assert env.observation_space.contains(observation)
-
-
-@pytest.mark.parametrize("action", [(99, {}), "view", (0, None), ("one", {})])
-def test_what_is_no_action_is_told_to_the_agent(env: DebugEnv, action: object) -> None:
-    env.reset(seed=0)
-    observation, _, terminated, _, info = env.step(action)  # type: ignore[arg-type]
-    assert (observation["failed"], terminated) == (1, False)
-    assert isinstance(info["observation"], Observation)
-    assert info["observation"].failure is not None
-
-
-def test_samples_of_the_action_space_are_carried_out(env: DebugEnv) -> None:
+    for other in ((99, {}), "view", (0, None), ("one", {})):
+        observation, _, terminated, _, info = env.step(other)  # type: ignore[arg-type]
+        assert (observation["failed"], terminated) == (1, False)
+        assert info["observation"].failure is not None
     env.action_space.seed(0)
-    env.reset(seed=0)
     for _ in range(20):
         _, _, terminated, truncated, _ = env.step(env.action_space.sample())
         if terminated or truncated:
@@ -179,16 +162,13 @@ def test_a_sample_of_listed_values_is_one_of_them() -> None:
 
 def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
     env.reset(seed=0)
+    for access in (env.restore, env.is_whole):
+        with pytest.raises(SandboxError, match="the snapshot cannot be used"):
+            access("nothing")
     env.close()
     env.close()
     with pytest.raises(SandboxError, match="reset"):
         _ = env.workspace
-
-
-def test_rendering_shows_the_last_answer(task: Task) -> None:
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, render_mode="ansi")) as env:
-        env.reset(seed=0)
-        assert env.render() == task.problem_statement
 
 
 def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end(task: Task) -> None:
@@ -231,14 +211,6 @@ def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> No
     assert info["observation"].data["edited"] == ["calc.py"]
 
 
-def test_a_snapshot_that_is_not_there_is_refused(env: DebugEnv) -> None:
-    env.reset(seed=0)
-    with pytest.raises(SandboxError, match="the snapshot cannot be used"):
-        env.restore("nothing")
-    with pytest.raises(SandboxError, match="the snapshot cannot be used"):
-        env.is_whole("nothing")
-
-
 def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:
     with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=CHEAPEST, trusted=True)) as env:
         env.reset(seed=0)
@@ -275,31 +247,23 @@ def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
             assert "program ended" in env.step(call("pdb", command="cl\nc\nc"))[0]["text"]
 
 
-def test_a_change_larger_than_patch_mb_is_refused_with_an_observation(task: Task) -> None:
-    small = CHEAPEST.model_copy(update={"patch_mb": 1})
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=small, trusted=True)) as env:
-        env.reset(seed=0)
-        env.step(FIX)
-        env.sandbox.write_file("large.txt", b"x" * (1 << 20))
-        _, reward, terminated, truncated, info = env.step(call("submit"))
-        seen = info["observation"]
-        assert (reward, terminated, truncated, info["stop"]) == (0.0, False, False, None)
-        assert seen.failure.kind == "workspace_damaged"
-        assert "the files that were changed hold more than 1 MB" in seen.text
-        env.sandbox.remove_file("large.txt")
-        _, reward, terminated, *_ = env.step(call("submit"))
-        assert (reward, terminated) == (1.0, True)
-
-
-def test_a_changed_file_of_more_than_64_mib_is_refused_unless_git_ignores_it(task: Task, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("patch_mb", "megabytes", "said"),
+    [(1, 2, "the files that were changed hold more than 1 MB"), (32, 70, "large.bin")],
+)
+def test_a_change_that_is_too_large_is_refused_unless_git_ignores_it(
+    patch_mb: int, megabytes: int, said: str, task: Task, tmp_path: Path
+) -> None:
     (tmp_path / "repo" / ".gitignore").write_text("*.log\n")
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
+    config = CHEAPEST.model_copy(update={"patch_mb": patch_mb})
+    with closing(DebugEnv(task, tools=TOOLS, sandbox=config, trusted=True)) as env:
         env.reset(seed=0)
         env.step(FIX)
-        assert env.sandbox.run(["truncate", "-s", "70M", "large.bin", "large.log"]).exit_code == 0
-        _, reward, terminated, _, info = env.step(call("submit"))
-        assert (reward, terminated, info["observation"].failure.kind) == (0.0, False, "workspace_damaged")
-        assert "large.bin" in info["observation"].text
+        assert env.sandbox.run(["truncate", "-s", f"{megabytes}M", "large.bin", "large.log"]).exit_code == 0
+        _, reward, terminated, truncated, info = env.step(call("submit"))
+        assert (reward, terminated, truncated, info["stop"]) == (0.0, False, False, None)
+        assert info["observation"].failure.kind == "workspace_damaged"
+        assert said in info["observation"].text
         env.sandbox.remove_file("large.bin")
         _, reward, terminated, *_ = env.step(call("submit"))
         assert (reward, terminated) == (1.0, True)

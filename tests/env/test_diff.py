@@ -26,7 +26,7 @@ from gumshoe.env.diff import (
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.errors import TaskError
 from gumshoe.protocols import Sandbox
-from support.folder_tasks import folder_task
+from support.folder_tasks import folder_task, git, write_files
 
 # Lines with what line splitting gets wrong: form feeds, carriage returns, separators, no newline at the end.
 PIECES = st.sampled_from(["a\n", "b\n", "a\r\n", "\n", "c\x0cd\n", "e\u2028f\n", "-- x\n", "++ y\n", "\\ z\n", " \n"])
@@ -71,8 +71,11 @@ def test_the_way_back_undoes_a_patch(path: str, before: str, after: str) -> None
         assert reverse_patch(reverse_patch(patch)) == patch
 
 
-def test_the_way_back_of_new_deleted_and_renamed_files(tmp_path: Path) -> None:
+def test_new_deleted_and_renamed_files_and_the_way_back() -> None:
     patch = diff({"old.py": "x\n", "new.py": None}, {"old.py": None, "new.py": "y\n"})
+    assert apply_patch({"old.py": "x\n"}, patch) == {"old.py": None, "new.py": "y\n"}
+    assert source_paths(patch) == ["old.py"]
+    assert gold_lines(patch) == {"old.py": {1}}
     assert apply_patch({"new.py": "y\n"}, reverse_patch(patch)) == {"old.py": "x\n", "new.py": None}
     moved = "diff --git a/a.py b/b.py\nsimilarity index 100%\nrename from a.py\nrename to b.py\n"
     assert apply_patch({"b.py": "x\n"}, reverse_patch(moved)) == {"b.py": None, "a.py": "x\n"}
@@ -144,32 +147,19 @@ def test_gold_lines_are_lines_of_the_text_before(before: str, after: str) -> Non
         assert lines <= set(range(1, max(count, 1) + 1))
 
 
-def test_files_are_made_and_deleted() -> None:
-    patch = diff({"old.py": "x\n", "new.py": None}, {"old.py": None, "new.py": "y\n"})
-    assert apply_patch({"old.py": "x\n"}, patch) == {"old.py": None, "new.py": "y\n"}
-    assert source_paths(patch) == ["old.py"]
-
-
 def test_what_git_writes_is_understood(tmp_path: Path) -> None:
     """Renames, quoted names, an empty file: the forms that only git produces."""
 
-    def git(*arguments: str) -> str:
-        config = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.autocrlf=false"]
-        return subprocess.run(
-            ["git", *config, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout
-
     body = "".join(f"line {number}\n" for number in range(20))
-    (tmp_path / "über.py").write_text(body)
-    (tmp_path / "gone.py").write_text("")
-    git("init", "-q")
-    git("add", "-A")
-    git("commit", "-qm", "before")
-    git("mv", "über.py", "moved once.py")
+    write_files(tmp_path, {"über.py": body, "gone.py": ""})
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "before")
+    git(tmp_path, "mv", "über.py", "moved once.py")
     (tmp_path / "moved once.py").write_text(body.replace("line 7", "line seven"))
-    git("rm", "-q", "gone.py")
-    git("add", "-A")
-    patch = git("diff", "--cached", "-M")
+    git(tmp_path, "rm", "-q", "gone.py")
+    git(tmp_path, "add", "-A")
+    patch = git(tmp_path, "diff", "--cached", "-M") + "\n"
     changed = apply_patch({"über.py": body, "gone.py": ""}, patch)
     assert changed == {"über.py": None, "moved once.py": body.replace("line 7", "line seven"), "gone.py": None}
     assert gold_lines(patch) == {"über.py": {8}, "gone.py": set()}
@@ -195,10 +185,6 @@ def test_a_plain_diff_without_prefixes_is_understood() -> None:
 )
 def test_gold_lines_of_replacing_deleting_and_inserting(before: str, after: str, lines: set[int]) -> None:
     assert gold_lines(diff({"m.py": before}, {"m.py": after})) == {"m.py": lines}
-
-
-def test_an_added_file_has_no_gold_lines() -> None:
-    assert gold_lines(diff({"new.py": None}, {"new.py": "x\n"})) == {}
 
 
 @pytest.mark.parametrize(
@@ -235,20 +221,8 @@ CONTENT = (
     | st.builds(GitBlob, TEXT | BYTES, st.sampled_from(["100644", "100755"]))
     | st.builds(GitBlob, st.sampled_from([b"a.py", b"dir", b"caf\xc3\xa9", b"no where"]), st.just(LINK))
 )
-NAMES = st.sampled_from(
-    [
-        "a.py",
-        "dir",
-        "dir/b.py",
-        "with space.txt",
-        "caf\u00e9.py",
-        'quo"te',
-        "tab\there",
-        "back\\slash",
-        "new\nline",
-        "\udcff.bin",
-    ]
-)
+ODD = ["with space.txt", "caf\u00e9.py", 'quo"te', "tab\there", "back\\slash", "new\nline", "\udcff.bin"]
+NAMES = st.sampled_from(["a.py", "dir", "dir/b.py", *ODD])
 
 
 def apply(changes: Changes, patch: str) -> Changes:
@@ -300,36 +274,9 @@ def test_git_applies_what_we_write(changes: Changes) -> None:
 def test_a_change_reads_as_git_writes_it() -> None:
     before = b"one\ntwo\nthree\n"
     assert make_patch({"f.py": (before, b"one\n2\nthree")}) == (
-        "diff --git a/f.py b/f.py\n"
-        "index 4cb29ea..a623a0b 100644\n"
-        "--- a/f.py\n"
-        "+++ b/f.py\n"
-        "@@ -1,3 +1,3 @@\n"
-        " one\n"
-        "-two\n"
-        "-three\n"
-        "+2\n"
-        "+three\n"
-        "\\ No newline at end of file\n"
+        "diff --git a/f.py b/f.py\nindex 4cb29ea..a623a0b 100644\n--- a/f.py\n+++ b/f.py\n@@ -1,3 +1,3 @@\n"
+        " one\n-two\n-three\n+2\n+three\n\\ No newline at end of file\n"
     )
-
-
-@pytest.mark.parametrize("data", [b"", b"text\n", b"\0binary", b"\xff"])
-def test_a_file_can_come_and_go(data: bytes) -> None:
-    came: Changes = {"f": (None, data)}
-    went: Changes = {"f": (data, None)}
-    assert "new file mode 100644" in make_patch(came)
-    assert "deleted file mode 100644" in make_patch(went)
-    assert apply(came, make_patch(came)) == came
-    assert apply(went, make_patch(went)) == went
-
-
-def test_nothing_changed() -> None:
-    assert make_patch({"a": (b"x", b"x"), "b": (None, None)}) == ""
-
-
-def test_a_patch_is_always_text() -> None:
-    make_patch({"a": (None, bytes(range(256)))}).encode("utf-8")
 
 
 # --- applied in a sandbox
@@ -357,16 +304,12 @@ def test_every_kind_of_change_is_laid(sandbox: Sandbox) -> None:
 
 def test_modes_are_laid_and_links_take_git(sandbox: Sandbox) -> None:
     clean = sandbox.snapshot()
-    changes = {
-        "gone.py": (FILES["gone.py"], GitBlob(FILES["gone.py"], "100755")),
-        "run.sh": (None, GitBlob(b"", "100755")),
-    }
-    apply_to_sandbox(sandbox, make_patch({**changes, "a b.py": (FILES["a b.py"], b"1\n")}), "calc", clean)
-    assert {path: getattr(now, "mode", "") for path, (_, now) in sandbox.changes(clean).items()} == {
-        "gone.py": "100755",
-        "run.sh": "100755",
-        "a b.py": "100644",
-    }
+    programs = {"gone.py": GitBlob(FILES["gone.py"], "100755"), "run.sh": GitBlob(b"", "100755")}
+    after = {**programs, "a b.py": GitBlob(b"1\n")}
+    apply_to_sandbox(sandbox, make_patch({path: (FILES.get(path), now) for path, now in after.items()}), "calc", clean)
+    assert as_git_sees(sandbox.changes(clean)) == as_git_sees(
+        {path: (GitBlob(FILES[path]) if path in FILES else None, now) for path, now in after.items()}
+    )
     sandbox.restore(clean)
     patch = make_patch({"link": (None, GitBlob(b"gone.py", "120000"))})
     if sandbox.environment["PATH"] != "/nowhere":

@@ -37,6 +37,6 @@ def make_environment(python: Path, key: str, **variables: str) -> tuple[int, int
     )
     folder = environment_folder(key)
     subprocess.run([python, "-m", "venv", "--without-pip", folder / "root"], check=True)
-    record = {"python": str(python), "version": version, "lock": {"variables": variables}}
-    (folder / RECORD).write_text(json.dumps(record))
+    lock = {"python": "{}.{}".format(*version), "machine": "", "packages": (), "variables": variables}
+    (folder / RECORD).write_text(json.dumps({"python": str(python), "version": version, "lock": lock}))
     return version[0], version[1]

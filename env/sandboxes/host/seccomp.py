@@ -32,18 +32,9 @@ REFUSED = frozenset(
         # Large interfaces of the kernel that tests have no use for.
         *("io_uring_setup", "io_uring_enter", "io_uring_register", "bpf", "lookup_dcookie", "vmsplice"),
         *("init_module", "finit_module", "delete_module", "create_module", "query_module", "get_kernel_syms"),
-        *(
-            "kexec_load",
-            "kexec_file_load",
-            "uselib",
-            "_sysctl",
-            "sysfs",
-            "nfsservctl",
-            "vserver",
-            "security",
-            "tuxcall",
-        ),
-        *("afs_syscall", "getpmsg", "putpmsg", "epoll_ctl_old", "epoll_wait_old", "modify_ldt", "iopl", "ioperm"),
+        *("kexec_load", "kexec_file_load", "uselib", "_sysctl", "sysfs", "nfsservctl", "vserver", "security"),
+        *("tuxcall", "afs_syscall", "getpmsg", "putpmsg", "epoll_ctl_old", "epoll_wait_old"),
+        *("modify_ldt", "iopl", "ioperm"),
         *("lsm_set_self_attr", "lsm_get_self_attr", "lsm_list_modules"),
         # The machine as a whole.
         *("reboot", "swapon", "swapoff", "acct", "syslog", "vhangup", "sethostname", "setdomainname"),

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -31,9 +32,11 @@ task = Task.model_validate_json(sys.stdin.read())
 """
 
 
-def run_apart(code: str, *arguments: str, task: Task | None = None, **variables: str) -> CompletedProcess[str]:
+def run_apart(
+    code: str, *arguments: str, task: Task | None = None, variables: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
     """Runs code in a process of its own, which can read a task, if there is one, from its input."""
-    argv, env = [sys.executable, "-c", code, *arguments], {**os.environ, **variables}
+    argv, env = [sys.executable, "-c", code, *arguments], {**os.environ, **(variables or {})}
     given = None if task is None else task.model_dump_json()
     return subprocess.run(argv, input=given, env=env, capture_output=True, text=True, check=False)
 
@@ -120,7 +123,7 @@ def test_a_machine_without_any_sandbox_says_what_to_install(task: Task) -> None:
         "print(choose(None, SandboxConfig(), trusted=True))"
     )
     nowhere = {"DOCKER_HOST": "unix:///no/such/socket", "CONTAINER_HOST": "unix:///no/such/socket", "PATH": "/nowhere"}
-    docker, auto, trusted = run_apart(code, **nowhere).stdout.splitlines()
+    docker, auto, trusted = run_apart(code, variables=nowhere).stdout.splitlines()
     assert docker.startswith("2 sandbox docker: no Docker daemon answers at unix:///no/such/socket")
     assert "systemctl start docker" in docker
     assert auto.startswith("2 no sandbox works here")
@@ -201,7 +204,7 @@ for moment in ("at its birth", "untold", "half told", "told", "in use"):
 
 @pytest.mark.parametrize("kind", ["local", pytest.param("bubblewrap", marks=pytest.mark.needs("bubblewrap"))])
 def test_a_host_that_is_killed_leaves_nothing(kind: str, task: Task, tmp_path: Path) -> None:
-    done = run_apart(KILLED, kind, task=task, TMPDIR=str(tmp_path))
+    done = run_apart(KILLED, kind, task=task, variables={"TMPDIR": str(tmp_path)})
     moments = ("at its birth", "untold", "half told", "told", "in use")
     assert done.stdout.splitlines() == [f"{moment} False []" for moment in moments], done.stderr
 

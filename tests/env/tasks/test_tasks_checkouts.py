@@ -1,7 +1,8 @@
-"""Benchmarks as their authors lay them out: QuixBugs, BugsInPy and PyTER."""
+"""Benchmarks as their authors lay them out: QuixBugs, BugsInPy, PyTER, and Exercism's exercises."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -66,16 +67,10 @@ def test_a_program_of_quixbugs_comes_without_its_repair(quixbugs: Path) -> None:
     ((task, oracle),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: broken.append(str(error)))
     assert task.id == "quixbugs/half"
     assert gold_lines(oracle.gold_patch) == {"python_programs/half.py": {3}}, "the text below the code differs, too"
-    assert staged(task) == {
-        "conftest.py",
-        "json_testcases/half.json",
-        "python_programs/half.py",
-        "python_programs/node.py",
-        "python_programs/twice.py",
-        "python_testcases/load_testdata.py",
-        "python_testcases/test_half.py",
-        "python_testcases/test_twice.py",
-    }
+    files = {path.relative_to(quixbugs).as_posix() for path in quixbugs.rglob("*.*") if path.is_file()}
+    assert staged(task) == files - {"README.md", "java_programs/HALF.java", "correct_python_programs/half.py"}
+    assert "// 2" not in task.model_dump_json()
+    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), CHEAPEST).problems == ()
     assert oracle.fail_to_pass == ("python_testcases/test_half.py",)
     assert check_task(task, oracle, CHEAPEST).problems == ()
     assert len(broken) == 1
@@ -150,23 +145,21 @@ def test_a_bug_of_pyter_comes_without_the_commit_that_repairs_it(pyter: Path) ->
     assert check_task(task, oracle, CHEAPEST).problems == ()
 
 
-def test_a_damaged_note_of_pyter_is_one_line(pyter: Path) -> None:
+def test_a_bug_of_pyter_that_is_repaired_already_or_has_a_damaged_note_is_named(pyter: Path) -> None:
+    git(pyter / "benchmark" / "shop-12", "checkout", "-q", "HEAD", "--", ".")
+    with pytest.raises(TaskError, match=r"task pyter/shop-12: the code files are those of the fixed commit"):
+        load_tasks(f"pyter:{pyter}")
     (info,) = pyter.glob("benchmark_info/*/shop-12/bug_info.json")
     info.write_text('{"repo": "shop"}')
     with pytest.raises(TaskError, match=r"^task pyter/shop-12: .*bug_info.json: code_files"):
         load_tasks(f"pyter:{pyter}")
 
 
-def test_a_repository_of_pyter_that_is_repaired_already_is_named(pyter: Path) -> None:
-    git(pyter / "benchmark" / "shop-12", "checkout", "-q", "HEAD", "--", ".")
-    with pytest.raises(TaskError, match=r"task pyter/shop-12: the code files are those of the fixed commit"):
-        load_tasks(f"pyter:{pyter}")
-
-
-@pytest.mark.parametrize("source", ["quixbugs", "bugsinpy", "pyter"])
+@pytest.mark.parametrize("source", ["quixbugs", "bugsinpy", "pyter", "aider"])
 def test_another_folder_is_no_checkout(source: str, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match=f"{tmp_path} is not a checkout of "):
-        load_tasks(f"{source}:{tmp_path}")
+    for folder in (tmp_path, tmp_path / "gone"):
+        with pytest.raises(TaskError, match=f"{folder} (is not a checkout of|holds no Python exercises)|no folder"):
+            load_tasks(f"{source}:{folder}")
 
 
 @pytest.mark.parametrize(
@@ -191,15 +184,77 @@ def test_a_bug_that_never_ends_is_proven_by_its_repair(quixbugs: Path) -> None:
     ((task, oracle),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
     task = task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": 3.0})})
     assert check_task(task, oracle, CHEAPEST).problems == ()
-    useless = oracle.model_copy(
-        update={
-            "gold_patch": oracle.gold_patch.replace("+    return n // 2", "+    while n: __import__('time').sleep(1)")
-        }
-    )
+    gold = oracle.gold_patch.replace("+    return n // 2", "+    while n: __import__('time').sleep(1)")
+    useless = oracle.model_copy(update={"gold_patch": gold})
     assert "with the gold patch the tests run for more than 3 s" in check_task(task, useless, CHEAPEST).problems
 
 
-def test_a_check_names_no_answer(quixbugs: Path) -> None:
-    ((task, _),) = load_tasks(f"quixbugs:{quixbugs}", on_error=lambda error: None)
-    assert "// 2" not in task.model_dump_json()
-    assert check_task(task, Oracle(task_id=task.id, gold_patch=""), CHEAPEST).problems == ()
+# --- aider's: Exercism's exercises
+
+TWO_FER_TESTS = """\
+import unittest
+
+from two_fer import two_fer
+
+
+class TwoFerTest(unittest.TestCase):
+    def test_name(self):
+        self.assertEqual(two_fer("Bob"), "One for Bob, one for me.")
+"""
+
+
+def exercise(root: Path, name: str = "two-fer", **files: list[str]) -> Path:
+    """The config of one of Exercism's exercises, whose files have other roles where they are given."""
+    roles = {"solution": ["two_fer.py"], "test": ["two_fer_test.py"], "example": [".meta/example.py"], **files}
+    contents = {
+        "two_fer.py": "def two_fer(name):\n    pass\n",
+        "two_fer_test.py": TWO_FER_TESTS,
+        ".meta/example.py": 'def two_fer(name="you"):\n    return f"One for {name}, one for me."\n',
+        ".meta/config.json": json.dumps({"authors": [], "files": roles}),
+        ".docs/instructions.md": "# Instructions\n\nOne for you.\n",
+        ".docs/introduction.md": "# Introduction\n",
+    }
+    return write_files(root / "exercises" / "practice" / name, contents) / ".meta" / "config.json"
+
+
+def test_an_exercise_is_proven_and_its_example_stays_out(tmp_path: Path) -> None:
+    exercise(tmp_path)
+    (tmp_path / "exercises" / "practice" / "notes").mkdir()
+    ((task, oracle),) = load_tasks(f"aider:{tmp_path}")
+    assert (task.id, task.source) == ("aider/two-fer", "aider")
+    assert task.problem_statement.startswith("# Introduction\n\n# Instructions\n\nOne for you.\n\nWrite the solution")
+    assert check_task(task, oracle, CHEAPEST).problems == ()
+    assert staged(task) == {"two_fer.py", "two_fer_test.py", ".docs/instructions.md", ".docs/introduction.md"}
+
+
+def test_a_broken_exercise_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    exercise(tmp_path, example=[])
+    exercise(tmp_path, "gone", solution=["gone.py"])
+    exercise(tmp_path, "unnamed", test=[])
+    exercise(tmp_path, "no-example", example=[".meta/other.py"])
+    exercise(tmp_path, "torn").write_text("{")
+    told: list[str] = []
+    tasks = load_tasks("aider", path=tmp_path, on_error=lambda error: told.append(str(error)))
+    # An example that does not correspond is no answer.
+    assert [(task.id, oracle.gold_patch) for task, oracle in tasks] == [("aider/two-fer", "")]
+    named = [f"task aider/{name}" for name in ("gone", "no-example", "torn", "unnamed")]
+    assert [text.partition(": ")[0] for text in told] == named
+    with pytest.raises(TaskError, match=r"task aider/gone: its file gone.py is missing"):
+        load_tasks("aider", path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("[]", "cannot be read: "),
+        ('{"files": {"solution": "a.py"}}', r"cannot be read: files\.solution: Input should be a valid array"),
+        ("[" * 100_000, "cannot be read: Invalid JSON"),
+        ('{"files": {"solution": ["two_fer.py"], "test": ["two_fer_test.py"], "example": ["\\u0000"]}}', "its example"),
+    ],
+    ids=["list", "text", "deep", "null character"],
+)
+def test_a_config_of_another_form_is_one_line(config: str, message: str, tmp_path: Path) -> None:
+    exercise(tmp_path).write_text(config)
+    with pytest.raises(TaskError, match=f"task aider/two-fer: .*{message}") as caught:
+        load_tasks("aider", path=tmp_path)
+    assert "\n" not in str(caught.value)

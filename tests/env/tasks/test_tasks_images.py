@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +15,7 @@ from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
-from gumshoe.env.verifier import grade, without_tests
+from gumshoe.env.verifier import grade
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.records import Oracle, Task, ToolCall
@@ -24,8 +23,7 @@ from support.sandboxes.testbed_images import CLEAN, GOLD, REPO, a_row, built_ima
 
 pytestmark = pytest.mark.needs("docker")
 
-DOCKER = SandboxConfig(kind="docker")
-NO_PULL = SandboxConfig(kind="docker", pull="never")
+DOCKER = SandboxConfig(kind="docker", pull="never")
 SHOP = REPO["shop.py"]
 LATER = """\
 RUN cd /testbed && git checkout -q -b later && echo 'x = 2' > old.py && git add -A && \\
@@ -67,13 +65,16 @@ def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tm
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     tasks = load_tasks("swebench", path=path)
     short = [(_in_time(task, 5.0) if task.id == "hanging" else task, oracle) for task, oracle in tasks]
-    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, NO_PULL, workers=2)}
-    assert found.pop("good") == ""
-    assert found.pop("wrong").startswith("with the gold patch these tests should pass and do not")
-    assert "task drifted: the patch does not apply: shop.py:1 should be" in found.pop("drifted")
-    assert "task absent: its image gumshoe-test-no-such-image:latest is not here" in found.pop("absent")
-    assert "task drifted-tests: its test patch: the patch does not apply" in found.pop("drifted-tests")
-    assert "the tests run for more than 5 s" in found.pop("hanging")
+    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, DOCKER, workers=2)}
+    said = {
+        "good": "",
+        "wrong": "with the gold patch these tests should pass and do not",
+        "drifted": "task drifted: the patch does not apply: shop.py:1 should be",
+        "absent": "task absent: its image gumshoe-test-no-such-image:latest is not here",
+        "drifted-tests": "task drifted-tests: its test patch: the patch does not apply",
+        "hanging": "the tests run for more than 5 s",
+    }
+    assert [task for task, text in said.items() if text not in found[task] or (not text and found[task])] == []
     hung = next((task, oracle) for task, oracle in short if task.id == "hanging")
     late = grade(*hung, GOLD, DOCKER)
     assert (late.outcome, late.explanation) == ("error", "task hanging: the tests run for more than 5 s")
@@ -86,22 +87,15 @@ def _in_time(task: Task, seconds: float) -> Task:
 def test_its_environment_is_active_in_every_session(image: str, tmp_path: Path) -> None:
     task, _ = loaded(tmp_path, a_row(image), regime="debug")
     python = "/opt/miniconda3/envs/testbed/bin/python"
-    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-        assert sandbox.python == python
-        seen = sandbox.run(["sh", "-c", "command -v python; echo $CONDA_DEFAULT_ENV $MORE"], env={"MORE": "more"})
-        assert seen.output.split() == [python, "testbed", "more"]
-        session = sandbox.open_session(["python", "-c", "import sys; print(sys.executable)"])
-        assert session.wait_message(30).output.strip() == python
-        session.close()
-
-
-def test_the_debugger_runs_on_the_python_of_the_image(image: str, tmp_path: Path) -> None:
-    task, _ = loaded(tmp_path, a_row(image), regime="debug")
     with closing(DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)) as env:
         env.reset(seed=0)
+        script = ["sh", "-c", "command -v python; echo $CONDA_DEFAULT_ENV $MORE"]
+        assert env.sandbox.run(script, env={"MORE": "more"}).output.split() == [python, "testbed", "more"]
+        session = env.sandbox.open_session(["python", "-c", "import sys; print(sys.executable)"])
+        assert session.wait_message(30).output.strip() == python
         commands = "b shop.py:7\nc\np __import__('sys').executable, n"
         observation, *_ = env.step(ToolCall(id="1", name="pdb", arguments={"command": commands}))
-        assert "/opt/miniconda3/envs/testbed/bin/python" in observation["text"]
+        assert python in observation["text"]
 
 
 @pytest.mark.parametrize("conda", [True, False])
@@ -120,47 +114,6 @@ def test_the_future_is_not_in_the_history_and_hidden_tests_are_nowhere(image: st
         assert log.split() == ["base"]
         assert sandbox.run(["grep", "-rl", "test_triple", "/testbed", "/tmp", "/gumshoe"]).output == ""
         assert sandbox.run(["git", "-c", "safe.directory=*", "status", "--porcelain"]).output == ""
-
-
-def test_the_final_patch_holds_every_kind_of_change_and_no_test(image: str, tmp_path: Path) -> None:
-    task, oracle = loaded(tmp_path, a_row(image), regime="debug")
-    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-        workspace = Workspace(task, sandbox)
-        sandbox.write_file("shop.py", CLEAN)
-        sandbox.write_file("neu/gr\u00f6\u00dfe 2.py", b"y = 1\n")
-        sandbox.write_file("new.bin", b"\0\1\2")
-        sandbox.write_file("crlf.txt", b"one\r\n2\r\n")
-        sandbox.write_file("tests/test_shop.py", b"")
-        sandbox.run(["mv", "old.py", "moved.py"])
-        sandbox.run(["rm", "notes/gr\u00f6\u00dfe 1.txt", "blob.bin"])
-        patch = workspace.patch()
-    assert "test_shop" not in patch
-    assert grade(task, oracle, patch, DOCKER).resolved
-    repo = tmp_path / "repo"
-    for path, data in REPO.items():
-        (repo / path).parent.mkdir(parents=True, exist_ok=True)
-        (repo / path).write_bytes(data)
-    subprocess.run(["git", "apply", "-"], input=patch.encode(), cwd=repo, check=True)
-    left = {path.relative_to(repo).as_posix(): path.read_bytes() for path in repo.rglob("*") if path.is_file()}
-    gone = {"old.py", "notes/gr\u00f6\u00dfe 1.txt", "blob.bin"}
-    new = {
-        "shop.py": CLEAN,
-        "neu/gr\u00f6\u00dfe 2.py": b"y = 1\n",
-        "new.bin": b"\0\1\2",
-        "crlf.txt": b"one\r\n2\r\n",
-        "moved.py": b"x = 1\n",
-    }
-    assert left == {path: data for path, data in REPO.items() if path not in gone} | new
-
-
-def test_of_an_agent_that_does_not_know_the_tests_they_are_taken_out(image: str, tmp_path: Path) -> None:
-    _, oracle = loaded(tmp_path, a_row(image))
-    mine = make_patch(
-        {"tests/test_shop.py": (REPO["tests/test_shop.py"], b"pass\n"), "tests/test_more.py": (None, b"\n")}
-    )
-    kept = without_tests(GOLD + mine, oracle)
-    assert kept == GOLD + make_patch({"tests/test_more.py": (None, b"\n")})
-    assert without_tests("", oracle) == ""
 
 
 def test_a_repository_with_a_submodule(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,12 @@ from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.load import graded_task
+from gumshoe.env.tasks.rows import FILES
+from gumshoe.env.verifier import without_tests
 from gumshoe.env.verifier.judge import NamedOutcomes, judge
 from gumshoe.errors import TaskError
 from gumshoe.records import ExecResult, Oracle, TestOutcome, TestRun
+from support.folder_tasks import write_files
 
 BUG = make_patch({"calc.py": (b"def add(a, b):\n    return a + b\n", b"def add(a, b):\n    return a - b\n")})
 SMITH: dict[str, Any] = {
@@ -69,15 +71,6 @@ FIVE: dict[str, Any] = {
 }
 
 
-SCRIPT = """\
-#!/bin/bash
-git checkout abc tests/test_new.py
-: '>>>>> Start Test Output'
-pytest -rA --tb=no tests/test_new.py
-: '>>>>> End Test Output'
-"""
-
-
 def written(folder: Path, *rows: dict[str, Any], name: str = "rows.jsonl") -> Path:
     path = folder / name
     if path.suffix == ".parquet":
@@ -103,12 +96,6 @@ def test_images_go_by_the_names_that_the_hub_knows(name: str, image: str, tmp_pa
     buggy = {"calc.py": "def add(a, b):\n    return a - b\n"}
     assert apply_patch(buggy, oracle.gold_patch) == {"calc.py": "def add(a, b):\n    return a + b\n"}
     assert "tests/test_calc.py::test_add" in task.problem_statement
-
-
-def test_without_a_statement_the_failing_tests_are_told(tmp_path: Path) -> None:
-    row = {**SMITH, "FAIL_TO_PASS": [f"tests/test_calc.py::test_{number}" for number in range(8)]}
-    ((task, _),) = load_tasks("swesmith", path=written(tmp_path, row))
-    assert "and 3 more" in task.problem_statement
 
 
 @pytest.mark.parametrize(
@@ -150,12 +137,6 @@ def test_a_row_that_is_not_in_order_names_its_task_and_the_others_go_on(
     assert told == [str(caught.value)]
 
 
-@pytest.mark.parametrize("source", ["swesmith", "r2egym", "swebench"])
-def test_a_regime_that_is_none_is_refused(source: str, tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="no regime 'both'"):
-        load_tasks(source, path=written(tmp_path), regime="both")
-
-
 def test_the_command_goes_on_behind_a_broken_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path, {**CLASSIC, "patch": None}, {**CLASSIC, "instance_id": "good"})
     assert main(["tasks", "list", f"swebench:{path}", "--json", "-o", "regime=debug"]) == 0
@@ -175,13 +156,10 @@ def test_equal_tasks_have_equal_hashes_wherever_they_stand(tmp_path: Path) -> No
         ((task, _),) = load_tasks("local", path=folder)
         return task.hash
 
-    here, there = tmp_path / "a" / "shop", tmp_path / "b" / "shop"
-    here.mkdir(parents=True)
-    (here / "calc.py").write_text("x = 1\n")
-    (here / "link").symlink_to("calc.py")
-    (here / "__pycache__").mkdir()
-    shutil.copytree(here, there, symlinks=True)
-    (there / "__pycache__" / "calc.pyc").write_bytes(b"cache")
+    here, there = (write_files(tmp_path / name / "shop", {"calc.py": "x = 1\n"}) for name in ("a", "b"))
+    for folder in (here, there):
+        (folder / "link").symlink_to("calc.py")
+    write_files(there, {"__pycache__/calc.pyc": b"cache"})
     before = loaded(here)
     assert loaded(there) == before
     (there / "calc.py").chmod(0o755)
@@ -205,14 +183,8 @@ def test_equal_tasks_have_equal_hashes_wherever_they_stand(tmp_path: Path) -> No
     ],
 )
 def test_the_names_that_published_lists_give_to_tests(name: str, found: list[str]) -> None:
-    ids = (
-        "t.py::test_a",
-        "u.py::test_a",
-        "t.py::test_p[a b]",
-        "t.py::test_p[a[c]]",
-        "auth.tests.Names.test_a",
-        "t.py::TestB::test_c",
-    )
+    ids = ("t.py::test_a", "u.py::test_a", "t.py::test_p[a b]", "t.py::test_p[a[c]]")
+    ids += ("auth.tests.Names.test_a", "t.py::TestB::test_c")
     outcomes = NamedOutcomes(TestOutcome(id=test, outcome="passed") for test in ids)
     assert [outcome.id for outcome in outcomes.of(name)] == found
 
@@ -237,17 +209,13 @@ def test_both_schemas_are_read_from_any_kind_of_file(
 
 
 def task_repository(folder: Path, **changes: Any) -> Path:
-    row = {**FIVE, "split": "test", "eval_script": SCRIPT, **changes}
-    place = folder / "tasks" / row["instance_id"]
-    place.mkdir(parents=True)
-    (folder / "sweb.yaml").write_text("datasets: [owner/set]\nsplits: [test]\n")
-    files = {"patch": "gold.patch", "test_patch": "test.patch", "eval_script": "eval.sh"}
-    for column, name in {**files, "problem_statement": "problem_statement.md"}.items():
-        (place / name).write_text(row.pop(column))
+    script = "#!/bin/bash\n{0} Start Test Output'\npytest -rA --tb=no tests/test_new.py\n{0} End Test Output'\n"
+    row = {**FIVE, "split": "test", "eval_script": script.format(": '>>>>>"), **changes}
+    write_files(folder, {"sweb.yaml": "datasets: [owner/set]\nsplits: [test]\n"})
+    files = {name: row.pop(column) for column, name in FILES.items()}
     tests = {column: row.pop(column) for column in ("FAIL_TO_PASS", "PASS_TO_PASS")}
-    (place / "tests.json").write_text(json.dumps(tests))
-    (place / "task.yaml").write_text(yaml.safe_dump(row))
-    return place
+    files |= {"tests.json": json.dumps(tests), "task.yaml": yaml.safe_dump(row)}
+    return write_files(folder / "tasks" / row["instance_id"], files)
 
 
 def test_a_task_repository_is_read_as_the_harness_reads_it(tmp_path: Path) -> None:
@@ -271,6 +239,10 @@ def test_in_the_issue_regime_nothing_tells_of_the_hidden_tests(tmp_path: Path) -
     assert "test_new" not in task.model_dump_json()
     assert task.setup == ()
     assert "tests/test_new.py" in graded_task(task, oracle).entrypoint[-1]
+    more = make_patch({"tests/test_more.py": (None, b"\n")})
+    mine = make_patch({"tests/test_new.py": (None, b"pass\n")}) + more
+    assert without_tests(PATCH + mine, oracle) == PATCH + more  # of an agent that does not know them
+    assert without_tests("", oracle) == ""
 
 
 def test_in_the_debug_regime_the_tests_are_there_and_read_only(tmp_path: Path) -> None:
@@ -297,18 +269,18 @@ def test_some_repositories_have_a_runner_of_their_own(repo: str, ending: tuple[s
 
 
 def test_a_source_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    def refused(message: str, **options: Any) -> None:
+    write_files(tmp_path, {"bad.jsonl": "{oops\n", "bad.parquet": "no parquet", "list.jsonl": "[1]\n"})
+    for name, message in {
+        "gone.jsonl": "no file .*gone.jsonl",
+        "": "is a folder",
+        "bad.jsonl": "bad.jsonl line 1: not JSON",
+        "bad.parquet": "bad.parquet cannot be read",
+        "list.jsonl": "line 1 is not a JSON object",
+    }.items():
         with pytest.raises(TaskError, match=message):
-            load_tasks("swebench", **options)
-
-    refused("no file .*gone.jsonl", path=tmp_path / "gone.jsonl")
-    refused("is a folder", path=tmp_path)
-    (tmp_path / "bad.jsonl").write_text("{oops\n")
-    refused("bad.jsonl line 1: not JSON", path=tmp_path / "bad.jsonl")
-    (tmp_path / "bad.parquet").write_text("no parquet")
-    refused("bad.parquet cannot be read", path=tmp_path / "bad.parquet")
-    (tmp_path / "list.jsonl").write_text("[1]\n")
-    refused("line 1 is not a JSON object", path=tmp_path / "list.jsonl")
+            load_tasks("swebench", path=tmp_path / name)
+    with pytest.raises(TaskError, match="no regime 'both'"):
+        load_tasks("swebench", path=tmp_path, regime="both")
 
 
 def test_ids_that_were_cut_short_match_by_what_they_begin() -> None:

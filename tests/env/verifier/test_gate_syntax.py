@@ -15,32 +15,24 @@ from gumshoe.env.inside.verdict.trees import as_data
 from gumshoe.env.verifier import verify
 from gumshoe.env.verifier.gate_uses import uses_in_tree
 from gumshoe.env.verifier.trees import parse_python, read_tree
-from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
-from support.folder_tasks import write_files
+from gumshoe.records import Limits, Oracle, WorkspaceSpec
+from support.folder_tasks import folder_task, write_files
 from support.pythons import find_pythons, make_environment
 from support.tools.inside import program
 
 NEWER = {12: "def same[T](one: T) -> T:\n    return one\n", 13: "def same[T = int](one: T) -> T:\n    return one\n"}
 """By the minor version of Python 3: syntax that it is the first to know."""
 BUGGY = "def total(prices):\n    return sum(prices) + 1\n"
-TEST = """\
-import unittest
-
-from shop import total
-
-
-class Prices(unittest.TestCase):
-    def test_total(self):
-        self.assertEqual(total([5, 2]), 7)
-"""
+TEST = (
+    "import unittest\n\nfrom shop import total\n\n\nclass Prices(unittest.TestCase):\n"
+    "    def test_total(self):\n        self.assertEqual(total([5, 2]), 7)\n"
+)
 SOURCES = sorted(Path(subprocess.__file__).parent.glob("[a-c]*.py"))
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_a_tree_comes_back_as_it_was(source: Path, tmp_path: Path) -> None:
-    tree = read_tree(written(Path(sys.executable), source.read_bytes(), tmp_path))
+def test_a_tree_comes_back_as_it_was(source: Path) -> None:
     own = parse_python(source.read_bytes())
-    assert uses_in_tree(tree, ()) == uses_in_tree(own, ())
     assert uses_in_tree(read_tree(json.dumps(as_data(own)).encode()), ()) == uses_in_tree(own, ())
 
 
@@ -55,14 +47,9 @@ class Any:
     def __ne__(self, other): return False
 x = sys.modules[__name__], sys.modules["os"], b"/proc/self", "set" + "trace", -1.5j, ..., [][1:2, 3]
 """
-    assert uses_in_tree(read_tree(written(python, source, tmp_path)), ()) == uses_in_tree(parse_python(source), ())
-
-
-def written(python: Path, source: bytes, folder: Path) -> bytes:
-    """What the program writes in an interpreter."""
-    argv = [str(python), *program("verdict.trees"), str(folder / "tree.json")]
-    subprocess.run(argv, input=source, check=True)
-    return (folder / "tree.json").read_bytes()
+    written = tmp_path / "tree.json"
+    subprocess.run([str(python), *program("verdict.trees"), str(written)], input=source, check=True)
+    assert uses_in_tree(read_tree(written.read_bytes()), ()) == uses_in_tree(parse_python(source), ())
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"[1]", b'[["Name", {}]]', b'[["Module", {"body": {"node": 3}}]]'])
@@ -74,18 +61,15 @@ def test_what_is_no_tree_is_refused(data: bytes) -> None:
 @pytest.mark.needs("bubblewrap")
 def test_a_repair_in_newer_syntax_is_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUMSHOE_CACHE", str(tmp_path / "cache"))
-    minors = {python: minor_of(python) for python in find_pythons(with_pytest=False)}
-    newer = {python: minor for python, minor in minors.items() if minor in NEWER and minor > sys.version_info[1]}
-    if not newer:
+    pythons = enumerate(find_pythons(with_pytest=False))
+    names = {make_environment(python, f"{number:016}")[1]: f"{number:016}" for number, python in pythons}
+    minor = max(names)
+    if minor not in NEWER or minor <= sys.version_info[1]:
         pytest.skip("no Python here has newer syntax than this one")
-    python, minor = max(newer.items(), key=lambda each: each[1])
-    make_environment(python, "0" * 16)
     project = write_files(tmp_path / "project", {"shop.py": BUGGY, "test_shop.py": TEST})
-    task = Task(
-        id="shop",
-        source="test",
-        problem_statement="A total is one too large.",
-        workspace=WorkspaceSpec(path=str(project), environment="0" * 16),
+    task = folder_task(
+        project,
+        workspace=WorkspaceSpec(path=str(project), environment=names[minor]),
         entrypoint=("python", "-m", "unittest", "-v"),
         limits=Limits(command_timeout_s=60.0),
     )
@@ -101,8 +85,3 @@ def test_a_repair_in_newer_syntax_is_judged(tmp_path: Path, monkeypatch: pytest.
     looks = make_patch({"shop.py": (BUGGY.encode(), f"import gc\n\n{clean}".encode())})
     verdict = verify(task, oracle, looks, config, trusted=True)
     assert (verdict.withheld, verdict.unverifiable) == (True, ("shop.py:1: import gc — memory: gc",))
-
-
-def minor_of(python: Path) -> int:
-    """The minor version of an interpreter."""
-    return int(subprocess.check_output([python, "-c", "import sys; print(sys.version_info[1])"]))

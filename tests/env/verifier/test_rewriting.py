@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,16 +11,10 @@ from typing import Any
 import pytest
 
 from gumshoe.env.inside.verdict.definitions import Definitions
-from gumshoe.env.inside.verdict.source import OTHER, WRONG, Piece, Site, SiteChange, write_variant
 from gumshoe.env.inside.verdict.variants import Rewriting
 from support.folder_tasks import write_files
 
 ASSERT = "def test_total():\n    assert total([2, 3]) == 5\n"
-EITHER = r"(\(\(5\), \d{5}\)\[(0|1)\]|\(\d{5}, \(5\)\)\[(0|1)\])"
-"""5, or another number."""
-ORDER = r'"\w{4}" < "\w{4}"'
-HOLDS = r'assert len\("\w+"\) == \d'
-COMPARED = rf"assert \(not total\(\[2, 3\]\) == {EITHER}\) == \({ORDER}\)"
 
 
 class Anything:
@@ -46,8 +39,8 @@ def texts(answer: dict[str, Any], path: str) -> list[str]:
 def failing_lines(text: str, total: Callable[[list[int]], Any], run: Callable[[dict[str, Any]], object]) -> list[int]:
     """The lines of the text at which a test fails with this `total`; none if it passes."""
     names: dict[str, Any] = {"total": total}
-    exec(compile(text, "rewritten.py", "exec"), names)
     try:
+        exec(compile(text, "rewritten.py", "exec"), names)
         run(names)
     except AssertionError as error:
         frames = traceback.extract_tb(error.__traceback__)
@@ -72,35 +65,20 @@ def by_class(names: dict[str, Any]) -> object:
     return names["Checks"]().test_total()
 
 
-FORMS: dict[str, tuple[dict[str, str], str, str, Callable[[dict[str, Any]], object], list[str]]] = {
-    "assert": (
-        {"test_a.py": ASSERT},
-        "test_a.py::test_total",
-        "test_a.py::test_total",
-        by_function,
-        ["def test_total\\(\\):", f"    {COMPARED}", f"    {HOLDS}"],
-    ),
+CASE = "import unittest\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n"
+FORMS: dict[str, tuple[dict[str, str], str, str, Callable[[dict[str, Any]], object]]] = {
+    "assert": ({"test_a.py": ASSERT}, "test_a.py::test_total", "test_a.py::test_total", by_function),
     "unittest": (
-        {
-            "test_a.py": "import unittest\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n"
-            "        self.assertEqual(total([2, 3]), 5)\n"
-        },
+        {"test_a.py": f"{CASE}        self.assertEqual(total([2, 3]), 5)\n"},
         "test_a.Totals.test_total",
         "test_a.py::Totals.test_total",
         by_case,
-        [
-            "import unittest", "", "", r"class Totals\(unittest.TestCase\):", r"    def test_total\(self\):",
-            rf"        _\w{{5}}\({ORDER}, self.assertEqual, total\(\[2, 3\]\), {EITHER}\)",
-            rf'        {HOLDS}; self.assertEqual\(len\("\w+"\), \d\)',
-            "", r"def _\w{5}\(wrong, check, \*values, \*\*options\):", *[".*"] * 9,
-        ],
     ),
     "one line": (
         {"test_a.py": ASSERT.replace("\n    ", " ")},
         "test_a.py::test_total",
         "test_a.py::test_total",
         by_function,
-        [rf"def test_total\(\): {COMPARED}; {HOLDS}"],
     ),
     "base class": (
         {
@@ -110,29 +88,26 @@ FORMS: dict[str, tuple[dict[str, str], str, str, Callable[[dict[str, Any]], obje
         "test_a.py::TestTotals::test_total",
         "test_base.py::Checks.test_total",
         by_class,
-        ["class Checks:", r"    def test_total\(self\):", f"        {COMPARED}", f"        {HOLDS}"],
     ),
-}  # fmt: skip
-"""Files, the id of a test in them, its definition, how it is run, and patterns of the lines that it is rewritten to."""
+}
+"""Files, the id of a test in them, its definition, and how it is run."""
 
 
 @pytest.mark.parametrize("seed", "01234567")
 @pytest.mark.parametrize("form", FORMS)
 def test_each_variant_is_true_or_false(form: str, seed: str) -> None:
-    files, test, name, run, lines = FORMS[form]
+    files, test, name, run = FORMS[form]
     answer = rewrite(files, test, seed, proven={name: [0]})
     path = name.partition("::")[0]
     fact = answer["definitions"][name]
     assert (answer["tests"], answer["strict"], fact["path"]) == ({test: [name]}, [test], path)
     assert [[*contents] for contents in answer["contents"]] == [[path], [path]]
     both = texts(answer, path)
-    for text in both:
-        assert len(text) == len(both[0])
-        for line, pattern in zip(text.rstrip("\n").split("\n"), lines, strict=True):
-            assert re.fullmatch(pattern, line)
+    assert len(both[0]) == len(both[1])
 
-    first = next(number for number, pattern in enumerate(lines, 1) if "total\\(\\[2" in pattern)
-    last = next(number for number, pattern in enumerate(lines, 1) if HOLDS in pattern)
+    lines = dict(enumerate(both[0].split("\n"), 1))
+    first = next(number for number, line in lines.items() if "total([2, 3])" in line)
+    last = next(number for number, line in lines.items() if "assert len(" in line)
     assert fact["comparisons"] == [0]
     assert sorted([*fact["fails_at"], *fact["asks_at"]]) == sorted([[first, first], [last, last]])
 
@@ -145,15 +120,10 @@ def test_each_variant_is_true_or_false(form: str, seed: str) -> None:
 
 def test_what_is_not_proven_fails_at_its_end_only() -> None:
     answer = rewrite({"test_a.py": ASSERT}, "test_a.py::test_total", draw=False)
-    assert answer["definitions"]["test_a.py::test_total"] == {
-        "path": "test_a.py",
-        "false_in": 1,
-        "comparisons": [],
-        "fails_at": [[3, 3]],
-        "asks_at": [],
-    }
+    fact = {"path": "test_a.py", "false_in": 1, "comparisons": [], "fails_at": [[3, 3]], "asks_at": []}
+    assert answer["definitions"] == {"test_a.py::test_total": fact}
     for text, fails in zip(texts(answer, "test_a.py"), ([], [3]), strict=True):
-        assert re.fullmatch(f"{re.escape(ASSERT)}    {HOLDS}\n", text)
+        assert text.startswith(ASSERT)
         assert failing_lines(text, sum, by_function) == fails
 
 
@@ -162,8 +132,10 @@ def test_a_script_fails_at_its_end_or_says_so_when_it_leaves() -> None:
     answer = rewrite({"check.py": script}, "check.py", script="check.py", draw=False)
     assert answer["definitions"]["check.py::"]["fails_at"] == [[6, 6]]
     for text, exit_code in zip(texts(answer, "check.py"), (0, 1), strict=True):
-        written = script.replace("exit(0)", f"exit(((0), 1)[{exit_code}])")
-        assert re.fullmatch(f"{re.escape(written)}\n{HOLDS}\n", text)
+        with pytest.raises(SystemExit) as left:
+            exec(text, {"total": sum})
+        assert left.value.code == exit_code
+        assert failing_lines(text.replace("sys.exit", "str"), sum, str) == [6] * exit_code
 
 
 def test_all_tests_that_a_function_makes_are_false_together() -> None:
@@ -180,34 +152,12 @@ def test_a_test_that_may_expect_failure_is_not_strict() -> None:
     assert answer == {"contents": [{}, {}], "tests": {"test_a.py::test_total": []}, "definitions": {}, "strict": []}
 
 
-def test_a_variant_is_written_piece_by_piece() -> None:
-    site = Site([Piece(20, 21, "3", "7")])
-    end = Site([Piece(21, 21, "\nassert True\n", "\nassert  Yes\n", "\nassert Nope\n")])
-    changes = [SiteChange(site, WRONG, 1), SiteChange(end, OTHER, 0)]
-    assert write_variant("assert add(1, 2) == 3", changes[:1], 0) == ("assert add(1, 2) == 3", {site: [1, 1]})
-    both = {site: [1, 1], end: [2, 2]}
-    assert write_variant("assert add(1, 2) == 3", changes, 0) == ("assert add(1, 2) == 3\nassert  Yes\n", both)
-    assert write_variant("assert add(1, 2) == 3", changes, 1) == ("assert add(1, 2) == 7\nassert True\n", both)
-
-
 NAMED = {
-    "a/test_b.py": """\
-class TestC:
-    def test_d(self):
-        '''It adds up
-
-        without an error.
-        '''
-        assert 1 == 1
-
-def test_e():
-    assert 2 == 2
-
-def make():
-    def made():
-        assert 3 == 3
-    return made
-""",
+    "a/test_b.py": (
+        "class TestC:\n    def test_d(self):\n        '''It adds up\n\n        without an error.\n        '''\n"
+        "        assert 1 == 1\n\ndef test_e():\n    assert 2 == 2\n\n"
+        "def make():\n    def made():\n        assert 3 == 3\n    return made\n"
+    ),
     "check.py": "class TestF:\n    def test_g(self):\n        assert 4 == 4\n",
 }
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from swebench.harness.log_parsers import python as official
 
 from gumshoe.env import DebugEnv
 from gumshoe.env.diff import make_patch
@@ -14,6 +17,9 @@ from gumshoe.env.verifier import Verifier, verify
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.records import Oracle, Task, ToolCall, WorkspaceSpec
 from support.folder_tasks import folder_task, write_files
+from support.runner_projects import BROKEN, RUNNERS, write_buggy
+from support.runner_projects import BUGGY as BUGGY_SHOP
+from support.runner_projects import CLEAN as CLEAN_SHOP
 from support.sandboxes.sandbox_backends import CHEAPEST
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -108,3 +114,51 @@ def test_an_episode_may_submit_twice(task: Task) -> None:
         env.reset(seed=0)
         env.step(ToolCall(id="4", name="bash", arguments={"command": "sed -i 's/return n/return n + n/' shop.py"}))
         assert env.step(ToolCall(id="5", name="submit"))[1] == 1.0
+
+
+# --- with the runners of Django and sympy, whose tests go by docstrings and bare functions
+
+SKIPS = b"import unittest\n\n\ndef total(prices):\n    raise unittest.SkipTest('no')\n\n\ndef same(n):\n    return n\n"
+LEAVES = b"import os\n\n\ndef total(prices):\n    os._exit(0)\n\n\ndef same(n):\n    return n\n"
+PARSERS = cast(
+    dict[str, Callable[[str, Any], dict[str, str]]],
+    {"django": official.parse_log_django, "sympy": official.parse_log_sympy},
+)
+
+
+@pytest.fixture(params=RUNNERS)
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Task, Oracle]:
+    files, entrypoint, failing, passing = RUNNERS[request.param]
+    write_buggy(tmp_path, files)
+    task = folder_task(tmp_path, entrypoint=entrypoint)
+    gold = make_patch({"shop.py": (BUGGY_SHOP, CLEAN_SHOP)})
+    return request.param, task, Oracle(task_id="shop", gold_patch=gold, fail_to_pass=failing, pass_to_pass=passing)
+
+
+@pytest.mark.parametrize("after", [CLEAN_SHOP, BROKEN], ids=["gold", "breaks another"])
+def test_the_official_parser_sees_the_same(case: tuple[str, Task, Oracle], after: bytes) -> None:
+    """It reads the same output: where it sees a test pass, so does the verifier."""
+    name, task, oracle = case
+    patch = make_patch({"shop.py": (BUGGY_SHOP, after)})
+    with Verifier(task, oracle, CHEAPEST, trusted=True) as verifier:
+        run, _ = verifier.observe(patch)
+        verdict = verifier.verify(patch)
+    official_map = PARSERS[name](run.result.output, None)
+    for test in (*oracle.fail_to_pass, *oracle.pass_to_pass):
+        assert (official_map.get(test) == "PASSED") is not (test in verdict.failing)
+    assert verdict.resolved is (after == CLEAN_SHOP)
+
+
+def test_code_under_test_cannot_leave_its_tests_and_a_patch_of_the_runner_is_put_back(
+    case: tuple[str, Task, Oracle],
+) -> None:
+    name, task, oracle = case
+    leaving = make_patch({"shop.py": (BUGGY_SHOP, {"django": SKIPS, "sympy": LEAVES}[name])})
+    script = task.entrypoint[0].removeprefix("./")
+    before = (Path(str(task.workspace.path)) / script).read_bytes()
+    easy = b"#!/usr/bin/env python\nprint('test_total ok')\n"
+    patch = make_patch({script: (before, easy)})
+    with Verifier(task, oracle, CHEAPEST, trusted=True) as verifier:
+        assert not verifier.verify(leaving).resolved
+        assert not verifier.verify(patch).resolved
+        assert verifier.verify(patch + make_patch({"shop.py": (BUGGY_SHOP, CLEAN_SHOP)})).resolved

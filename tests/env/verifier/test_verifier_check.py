@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
+import math
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gumshoe.cli import main
-from gumshoe.collect.config import AgentConfig
-from gumshoe.collect.episode.episode import Episode
-from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.registry import ScriptedPolicy
-from gumshoe.collect.run.play import finished_trajectory
 from gumshoe.env import DebugEnv
 from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.projects import workspace_from_folder
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.env.verifier import grade_of
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.verifier.judge import judge
-from gumshoe.records import Completion, ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, ToolCall
+from gumshoe.env.verifier.proof import RepairedRuns
+from gumshoe.records import ExecResult, Limits, Oracle, Task, TestOutcome, TestRun, ToolCall
 from support.folder_tasks import PYTEST, folder_task, write_files
 from support.sandboxes.sandbox_backends import CHEAPEST, CHEAPEST_OPTIONS
 
@@ -79,18 +77,13 @@ def test_what_a_gold_patch_could_not_pass_is_no_reward(
     project: Path, entrypoint: tuple[str, ...], timeout_s: float, code: str, reward: float | None
 ) -> None:
     task, oracle = a_task(project, entrypoint=entrypoint, timeout_s=timeout_s)
-    env = DebugEnv(task, oracle=oracle, tools=("rewrite", "submit"), sandbox=CHEAPEST, trusted=True)
-    calls = [ToolCall(id="1", name="rewrite", arguments={"path": "calc.py", "code": code})]
-    calls.append(ToolCall(id="2", name="submit", arguments={}))
-    policy = ScriptedPolicy([Completion(text="", tool_calls=(call,)) for call in calls])
-    with closing(Episode(EpisodeSpec(task, oracle), make_agent(AgentConfig()), environment=env)) as episode:
-        while (request := episode.next_request()) is not None:
-            episode.accept(policy.complete(request.messages, request.tools))
-        found = finished_trajectory(episode, policy)
-    assert (episode.reward, found.steps[-1].reward, found.resolved) == (reward, reward, reward)
-    verdict = episode.verdict
-    assert verdict is not None
-    assert (grade_of(task, verdict).outcome == "error") == (reward is None or verdict.run.result.timed_out)
+    with closing(DebugEnv(task, oracle=oracle, sandbox=CHEAPEST, trusted=True)) as env:
+        env.reset()
+        env.step(ToolCall(id="1", name="rewrite", arguments={"path": "calc.py", "code": code}))
+        _, given, *_ = env.step(ToolCall(id="2", name="submit"))
+    assert math.isnan(given) if reward is None else given == reward
+    assert env.verdict is not None
+    assert (grade_of(task, env.verdict).outcome == "error") == (reward is None or env.verdict.run.result.timed_out)
 
 
 def test_without_named_tests_those_of_the_repository_decide(project: Path) -> None:
@@ -107,9 +100,28 @@ def test_without_a_gold_patch_only_the_failing_is_checked_and_a_broken_task_does
     assert results[1].duration_s > 0
 
 
-def test_a_gold_patch_that_lost_its_last_lines_is_refused(project: Path) -> None:
-    whole = make_patch({"calc.py": (BUGGY.encode() + b"\n\n", CLEAN.encode() + b"\n\n")})
-    assert "not a unified diff" in problems(a_task(project, gold_patch=whole.rstrip()))
+NO_PROGRAM = ("no-such-program",)
+HANGS = "import time\n\ndef test_add():\n    time.sleep(600)\n"
+RAISES = "def test_add():\n    raise OSError('the disk is made of cheese')\n"
+# One whose last lines are lost, one of another file.
+TORN = make_patch({"calc.py": (BUGGY.encode() + b"\n\n", CLEAN.encode() + b"\n\n")}).rstrip()
+OTHER = make_patch({"calc.py": (b"other\n", b"text\n")})
+
+
+@pytest.mark.parametrize(
+    ("tests", "facts", "said"),
+    [
+        (TESTS, {"gold_patch": TORN}, "not a unified diff"),
+        (TESTS, {"gold_patch": OTHER}, "task calc: the patch does not apply: calc.py:1"),
+        (TESTS, {"gold_patch": "", "entrypoint": NO_PROGRAM}, "the entrypoint cannot be run"),
+        (HANGS, {"gold_patch": "", "timeout_s": 2.0}, "the tests run for more than"),
+        (RAISES, {"pass_to_pass": []}, "the disk is made of cheese"),
+    ],
+    ids=["torn patch", "other patch", "no program", "hangs", "end of the output"],
+)
+def test_what_is_wrong_is_said_in_one_line(tests: str, facts: dict[str, Any], said: str, project: Path) -> None:
+    (project / "test_calc.py").write_text(tests)
+    assert said in problems(a_task(project, **facts))
 
 
 def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
@@ -129,11 +141,6 @@ def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
     )
 
 
-def test_a_patch_that_does_not_apply_names_the_task(project: Path) -> None:
-    patch = make_patch({"calc.py": (b"other\n", b"text\n")})
-    assert re.match(r"task calc: the patch does not apply: calc.py:1", problems(a_task(project, gold_patch=patch)))
-
-
 def test_a_gold_patch_may_delete_and_add_files_and_the_test_patch_of_an_issue_brings_its_tests(project: Path) -> None:
     (project / "calc.py").unlink()
     (project / "test_calc.py").unlink()
@@ -148,11 +155,6 @@ def test_a_gold_patch_may_delete_and_add_files_and_the_test_patch_of_an_issue_br
     assert check_task(task.model_copy(update={"regime": "issue"}), oracle, CHEAPEST).problems == ()
 
 
-def test_tests_that_hang_are_a_problem_of_their_task(project: Path) -> None:
-    (project / "test_calc.py").write_text("import time\n\ndef test_add():\n    time.sleep(600)\n")
-    assert "the tests run for more than" in problems(a_task(project, timeout_s=2.0, gold_patch=""))
-
-
 def test_tests_behind_a_bug_that_takes_too_long_say_so(project: Path) -> None:
     slow = "import time\n\ndef test_add():\n    from calc import add\n    add(2, 1) == 3 or time.sleep(600)\n"
     (project / "test_calc.py").write_text(f"{slow}\n\ndef test_last():\n    pass\n")
@@ -164,21 +166,11 @@ def test_tests_behind_a_bug_that_takes_too_long_say_so(project: Path) -> None:
     assert found.endswith(last)
 
 
-def test_an_entrypoint_that_is_not_there_is_a_problem(project: Path) -> None:
-    assert "the entrypoint cannot be run" in problems(a_task(project, entrypoint=("no-such-program",), gold_patch=""))
-
-
-@pytest.mark.parametrize(
-    ("outcome", "resolved"),
-    [("passed", True), ("xfailed", False), ("skipped", False), ("failed", False), ("error", False)],
-)
-def test_the_official_rule_for_tests_to_repair(outcome: str, resolved: bool) -> None:
+def test_the_official_rules() -> None:
     oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",))
-    assert judge(a_run(t=outcome), oracle).resolved is resolved
-
-
-def test_the_official_rule_for_tests_to_keep() -> None:
-    oracle = Oracle(task_id="x", gold_patch="", fail_to_pass=("t",), pass_to_pass=("u", "v"))
+    for outcome in ("passed", "xfailed", "skipped", "failed", "error"):
+        assert judge(a_run(t=outcome), oracle).resolved is (outcome == "passed")
+    oracle = oracle.model_copy(update={"pass_to_pass": ("u", "v")})
     assert judge(a_run(t="passed", u="skipped", v="passed"), oracle).resolved
     assert judge(a_run(t="passed", u="passed"), oracle).failing_pass_to_pass == ("v",)
     assert judge(a_run(u="passed", v="passed"), oracle).failing_fail_to_pass == ("t",)
@@ -207,16 +199,13 @@ def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out)["oracle"]["task_id"] == "calc"
     assert main(["tasks", "check", folder, *CHEAPEST_OPTIONS]) == 0
     assert "1 of 1 tasks are proven" in capsys.readouterr().out
-
-
-def test_the_command_ends_with_1_when_a_task_is_broken(
-    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     write_taskset(tmp_path, [a_task(project, gold_patch="", fail_to_pass=["test_calc.py::test_zero"])])
-    assert main(["tasks", "check", str(tmp_path), *CHEAPEST_OPTIONS, "--json", "--workers", "2"]) == 1
+    assert main(["tasks", "check", folder, *CHEAPEST_OPTIONS, "--json", "--workers", "2"]) == 1
     (row,) = json.loads(capsys.readouterr().out)
     assert row["passed"] is False
     assert row["problems"]
+    assert main(["tasks", "check", folder, "-p", "memory_mb=many"]) == 2
+    assert "the sandbox of -p: memory_mb" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("module", "is_missing"), [("no_such_library", True), ("parts.missing", False)])
@@ -230,8 +219,60 @@ def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is
     assert ("not installed" in found) is is_missing
 
 
-def test_what_the_output_ends_with_is_shown(project: Path) -> None:
-    (project / "test_calc.py").write_text("def test_add():\n    raise OSError('the disk is made of cheese')\n")
-    found = problems(a_task(project, pass_to_pass=[]))
-    assert "the output ends: " in found
-    assert "the disk is made of cheese" in found
+# --- tasks of one project share the run of the repaired repository, and nothing else
+
+CLEAN_BOTH = f"{CLEAN}\n\ndef double(a):\n    return 2 * a\n"
+TESTS_OF_BOTH = """\
+from calc import add, double
+
+
+def test_add():
+    assert add(2, 2) == 4
+
+
+def test_double():
+    assert double(3) == 6
+"""
+ADD, DOUBLE = "test_calc.py::test_add", "test_calc.py::test_double"
+
+
+@pytest.fixture
+def clean_project(tmp_path: Path) -> Path:
+    files = {"calc.py": CLEAN_BOTH, "test_calc.py": TESTS_OF_BOTH, ".debugreadonly": "test_*.py\n"}
+    return write_files(tmp_path / "repo", files)
+
+
+def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN_BOTH) -> tuple[Task, Oracle]:
+    buggy = CLEAN_BOTH.replace(old, new)
+    workspace = workspace_from_folder(project, {"calc.py": buggy})
+    task = folder_task(project, id=f"calc/{failing}", workspace=workspace)
+    patch = make_patch({"calc.py": (buggy.encode(), repaired.encode())})
+    others = tuple(test for test in (ADD, DOUBLE) if test != failing)
+    return task, Oracle(task_id=task.id, gold_patch=patch, fail_to_pass=(failing,), pass_to_pass=others)
+
+
+def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_for_tests_that_were_in_it(
+    clean_project: Path,
+) -> None:
+    project = clean_project
+    runs = RepairedRuns(CHEAPEST)
+    first = runs.proof(*a_bug(project, "a + b", "a - b", ADD))
+    other = a_bug(project, "2 * a", "3 * a", DOUBLE)
+    assert runs.proof(*other) is first
+    assert judge(first.run, other[1]).resolved
+    wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN_BOTH.replace("2 * a", "4 * a"))
+    missing = a_bug(project, "a + b", "a - b", "test_calc.py::test_missing")
+    assert [judge(runs.proof(*bug).run, bug[1]).failing for bug in (wrong, missing)] == [
+        (DOUBLE,),
+        ("test_calc.py::test_missing",),
+    ]
+
+
+def test_a_run_in_which_a_test_fails_is_not_shared(clean_project: Path) -> None:
+    project = clean_project
+    (project / "test_calc.py").write_text(TESTS_OF_BOTH + "\n\ndef test_other():\n    assert False\n")
+    runs = RepairedRuns(CHEAPEST)
+    pair = a_bug(project, "a + b", "a - b", ADD)
+    first = runs.proof(*pair)
+    assert judge(first.run, pair[1]).resolved
+    assert runs.proof(*pair) is not first

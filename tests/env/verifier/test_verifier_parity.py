@@ -1,4 +1,4 @@
-"""Our grader and the official harness say the same of the same patches."""
+"""Our grader and the official harness say the same of the same patches, with pytest and other runners."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade_all
+from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import SandboxError
 from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness
 from gumshoe.storage import write_jsonl
+from support.runner_projects import BUGGY, RUNNERS
+from support.runner_projects import CLEAN as FIXED
 from support.sandboxes.testbed_images import CLEAN, GOLD, OLD_TESTS, REPO, a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
 
-DOCKER = SandboxConfig(kind="docker")
+DOCKER = SandboxConfig(kind="docker", pull="never")
 SHOP = REPO["shop.py"]
 PARTIAL = SHOP.replace(b"    return n\n", b"    return 2 * n\n", 1)
 MOVED = b"# A line that the repository does not have.\n" * 4 + SHOP
@@ -61,39 +64,28 @@ PATCHES = {
 }
 
 
-@pytest.fixture(scope="module")
-def image() -> Generator[str]:
-    with built_image() as name:
-        yield name
+Expected = dict[str, tuple[str, str]]
+"""Patches and their outcomes, by name."""
 
 
-@pytest.fixture(scope="module")
-def rows(image: str) -> list[dict[str, Any]]:
-    return [a_row(image, instance_id=f"owner__shop-{name}") for name in PATCHES]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("harness")
-
-
-@pytest.fixture(scope="module")
-def report(rows: list[dict[str, Any]], folder: Path) -> HarnessReport:
+def harness_report(rows: list[dict[str, Any]], expected: Expected, folder: Path) -> HarnessReport:
+    """What the harness says of the patches; the rows and the patches are then in the folder."""
     predictions = [
         Prediction(instance_id=f"owner__shop-{name}", model_name_or_path="a/model", model_patch=patch)
-        for name, (patch, _) in PATCHES.items()
+        for name, (patch, _) in expected.items()
     ]
     write_jsonl(folder / "preds.jsonl", predictions)
     (folder / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return run_harness(rows, predictions, folder, workers=4, timeout_s=120)
 
 
-def test_both_graders_agree_on_every_patch(report: HarnessReport, folder: Path) -> None:
-    tasks = load_tasks("swebench", path=folder / "rows.jsonl")
-    work = [(task, oracle, PATCHES[task.id.removeprefix("owner__shop-")][0]) for task, oracle in tasks]
+def check_agreement(report: HarnessReport, expected: Expected, folder: Path) -> None:
+    """Both graders reach the expected outcomes, and see the same tests fail."""
+    tasks = load_tasks("swebench", path=folder / "rows.jsonl", regime="issue")
+    work = [(task, oracle, expected[task.id.removeprefix("owner__shop-")][0]) for task, oracle in tasks]
     grades = {found.task_id: found for found in grade_all(work, DOCKER, workers=2)}
     ours = {name: found.outcome for name, found in grades.items()}
-    assert ours == {f"owner__shop-{name}": outcome for name, (_, outcome) in PATCHES.items()}
+    assert ours == {f"owner__shop-{name}": outcome for name, (_, outcome) in expected.items()}
     assert report.outcomes == ours
     for name, found in grades.items():
         assert found.outcome != "error" or name in found.explanation
@@ -105,7 +97,28 @@ def test_both_graders_agree_on_every_patch(report: HarnessReport, folder: Path) 
         assert found["PASS_TO_PASS"]["failure"] == list(verdict.failing_pass_to_pass)
 
 
-def test_the_command_shows_the_report_and_runs_nothing_twice(
+@pytest.fixture(scope="module")
+def image() -> Generator[str]:
+    with built_image() as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("harness")
+
+
+@pytest.fixture(scope="module")
+def report(image: str, folder: Path) -> HarnessReport:
+    rows = [a_row(image, instance_id=f"owner__shop-{name}") for name in PATCHES]
+    return harness_report(rows, PATCHES, folder)
+
+
+def test_both_graders_agree_on_every_patch(report: HarnessReport, folder: Path) -> None:
+    check_agreement(report, PATCHES, folder)
+
+
+def test_the_command_shows_the_report_and_runs_nothing_twice_and_grades_with_our_own_grader(
     report: HarnessReport, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["grade", str(folder / "preds.jsonl"), "--dataset", str(folder / "rows.jsonl"), "--out", str(folder)]
@@ -113,15 +126,9 @@ def test_the_command_shows_the_report_and_runs_nothing_twice(
     shown = capsys.readouterr()
     assert json.loads(shown.out)["outcomes"] == report.outcomes
     assert "instances already run, skipping" in shown.err
-
-
-def test_the_command_grades_with_our_own_grader(
-    rows: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     gold = Prediction(instance_id="owner__shop-gold", model_name_or_path="m", model_patch=GOLD)
-    write_jsonl(tmp_path / "preds.jsonl", [gold])
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--dataset", str(tmp_path / "rows.jsonl")]) == 0
+    write_jsonl(folder / "gold.jsonl", [gold])
+    assert main(["grade", str(folder / "gold.jsonl"), "--ours", "--dataset", str(folder / "rows.jsonl")]) == 0
     assert "1 resolved, 0 unresolved, 0 withheld, 0 empty, 0 error of 1" in capsys.readouterr().out
 
 
@@ -132,3 +139,39 @@ def test_a_harness_that_fails_says_why(image: str, tmp_path: Path) -> None:
         SandboxError, match=r"the harness ended with exit code 1: .*JSONDecodeError.* \(see .*harness.log"
     ):
         run_harness([row], [answer], tmp_path)
+
+
+# --- images with the runners of Django and sympy
+
+RUN_BY = {
+    "django": ("django/django", "4.2", "tests/prices/tests.py"),
+    "sympy": ("sympy/sympy", "1.6", "sympy/core/tests/test_shop.py"),
+}
+"""The repository whose tests are run so, its version, and the file of the tests."""
+
+
+@pytest.mark.parametrize("runner", RUN_BY)
+def test_tasks_with_other_runners_are_proven_and_both_graders_agree(runner: str, tmp_path: Path) -> None:
+    project, _, failing, passing = RUNNERS[runner]
+    repo, version, path = RUN_BY[runner]
+    after = project[path].encode()
+    before = after.replace(b"assertEqual(total([2, 3]), 5)", b"assertTrue(total([2, 3]))")
+    before = before.replace(b"total([2, 3]) == 5", b"total([2, 3])")
+    files = {name: text.encode() for name, text in project.items()} | {"shop.py": BUGGY, path: before}
+    partial = BUGGY.replace(b"sum(prices) - 1", b"sum(prices) if prices else -1")
+    gold = make_patch({"shop.py": (BUGGY, FIXED)})
+    expected = {"gold": (gold, "resolved"), "partial": (make_patch({"shop.py": (BUGGY, partial)}), "unresolved")}
+    columns: dict[str, Any] = {
+        "repo": repo,
+        "version": version,
+        "patch": gold,
+        "test_patch": make_patch({path: (before, after)}),
+        "FAIL_TO_PASS": json.dumps(failing),
+        "PASS_TO_PASS": json.dumps(passing),
+    }
+    with built_image(files) as image:
+        rows = [a_row(image, instance_id=f"owner__shop-{name}", **columns) for name in expected]
+        check_agreement(harness_report(rows, expected, tmp_path), expected, tmp_path)
+        for regime in ("issue", "debug"):
+            pair = load_tasks("swebench", path=tmp_path / "rows.jsonl", regime=regime)[0]
+            assert check_task(*pair, DOCKER).problems == ()

@@ -8,7 +8,7 @@ import pytest
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.projects import workspace_from_folder
-from gumshoe.env.verifier import Verdict, Verifier, verify
+from gumshoe.env.verifier import Verifier, verify
 from gumshoe.env.verifier.check import check_task
 from gumshoe.records import Oracle, Task
 from support.folder_tasks import folder_task, write_files
@@ -53,37 +53,23 @@ def pytest_pyfunc_call(pyfuncitem):
     if asyncio.iscoroutinefunction(test):
         pyfuncitem.obj = run
 """
-TESTS = """
-from shop import double
-
-
-async def test_a_first_look():
-    assert await double(1) < 9
-
-
-async def test_double():
-    assert await double(2) == 4
-"""
+TESTS = (
+    "from shop import double\n\n\nasync def test_a_first_look():\n    assert await double(1) < 9\n\n\n"
+    "async def test_double():\n    assert await double(2) == 4\n"
+)
 NAME = "test_shop.py::test_double"
 
 
-def judged(folder: Path, after: bytes) -> Verdict:
+@pytest.mark.parametrize("after", [CLEAN, EMPTY, FAKED], ids=["repair", "empty", "other variables"])
+def test_a_plugin_may_run_a_test_through_its_own_function_and_code_under_test_may_not(
+    tmp_path: Path, after: bytes
+) -> None:
     files = {"shop.py": BUGGY, "conftest.py": CONFTEST, "test_shop.py": TESTS}
-    task = folder_task(folder, files, readonly=("test_shop.py", "conftest.py"))
+    task = folder_task(tmp_path, files, readonly=("test_shop.py", "conftest.py"))
     oracle = Oracle(task_id=task.id, gold_patch=make_patch({"shop.py": (BUGGY, CLEAN)}), fail_to_pass=(NAME,))
-    return verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), CHEAPEST, trusted=True)
-
-
-def test_a_plugin_may_run_a_test_through_a_function_of_its_own(tmp_path: Path) -> None:
-    verdict = judged(tmp_path, CLEAN)
-    assert verdict.resolved
-    assert verdict.tampering == ()
-
-
-@pytest.mark.parametrize("after", [EMPTY, FAKED], ids=["empty", "other variables"])
-def test_code_under_test_may_not_replace_a_test(tmp_path: Path, after: bytes) -> None:
-    verdict = judged(tmp_path, after)
-    assert not verdict.resolved
+    verdict = verify(task, oracle, make_patch({"shop.py": (BUGGY, after)}), CHEAPEST, trusted=True)
+    assert verdict.resolved is (after == CLEAN)
+    assert verdict.tampering == () or after != CLEAN
 
 
 # --- subtests, which pytest reports before the test that holds them has returned
@@ -133,11 +119,13 @@ def answer(name: str = SUBTESTED) -> Oracle:
     return Oracle(task_id="shop", gold_patch=patch(RIGHT), fail_to_pass=(name,))
 
 
-@pytest.mark.parametrize(("after", "failing"), [(RIGHT, ()), (WRONG_ONCE, (SUBTESTED,))], ids=["all pass", "one fails"])
-def test_a_test_passes_if_all_of_its_subtests_do(task: Task, after: bytes, failing: tuple[str, ...]) -> None:
-    verdict = verify(task, answer(), patch(after), CHEAPEST, trusted=True)
-    assert verdict.resolved is not bool(failing)
-    assert (verdict.failing_fail_to_pass, verdict.tampering) == (failing, ())
+def test_a_test_passes_if_all_of_its_subtests_do_and_no_report_of_the_code_under_test_is_taken(task: Task) -> None:
+    with Verifier(task, answer(), CHEAPEST, trusted=True) as verifier:
+        for after, failing in ((RIGHT, ()), (WRONG_ONCE, (SUBTESTED,))):
+            verdict = verifier.verify(patch(after))
+            assert verdict.resolved is not bool(failing)
+            assert (verdict.failing_fail_to_pass, verdict.tampering) == (failing, ())
+        assert not verifier.verify(patch(REPORTED)).resolved
 
 
 @pytest.mark.parametrize(
@@ -154,51 +142,31 @@ def test_the_first_failure_counts(task: Task, argv: tuple[str, ...], name: str) 
     assert outcome.frames[0].code == "self.assertEqual(double(number), 2 * number)"
 
 
-def test_a_report_that_the_code_under_test_makes_is_not_taken(task: Task) -> None:
-    assert not verify(task, answer(), patch(REPORTED), CHEAPEST, trusted=True).resolved
-
-
 # --- an importer of the project itself, and a patch of the file that it is in
 
 BUILDER = """\
-import importlib.abc
-import sys
-import other
-
+import importlib.abc, sys, other
 
 class Builder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         return None
 
-
 sys.meta_path.insert(0, Builder())
-
 
 def total(prices):
     return sum(prices)
 """
 BROKEN = BUILDER.replace("sum(prices)", "max(prices)")
 SHOP_TESTS = "from shop import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
-OTHER = "def helper():\n    return 1\n"
 
 
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Task, Oracle]:
-    write_files(tmp_path, {"shop.py": BUILDER, "other.py": OTHER, "tests/test_shop.py": SHOP_TESTS})
+def test_a_bug_beside_the_projects_own_importer_is_a_task_and_a_repair_in_other_words_counts(tmp_path: Path) -> None:
+    write_files(tmp_path, {"shop.py": BUILDER, "other.py": "", "tests/test_shop.py": SHOP_TESTS})
     workspace = workspace_from_folder(tmp_path, {"shop.py": BROKEN})
     task = folder_task(tmp_path, workspace=workspace, readonly=("/tests/",))
-    return task, Oracle(task_id="shop", gold_patch=a_patch(BUILDER), fail_to_pass=("tests/test_shop.py::test_total",))
-
-
-def a_patch(shop: str) -> str:
-    return make_patch({"shop.py": (BROKEN.encode(), shop.encode())})
-
-
-def test_a_bug_beside_the_projects_own_importer_is_a_task(pair: tuple[Task, Oracle]) -> None:
-    assert check_task(*pair, CHEAPEST).problems == ()
-
-
-def test_a_repair_in_other_words_of_a_file_with_an_importer_counts(pair: tuple[Task, Oracle]) -> None:
-    verdict = verify(*pair, a_patch(BUILDER.replace("sum(prices)", "sum(list(prices))")), CHEAPEST, trusted=False)
-    assert verdict.resolved
-    assert verdict.tampering == ()
+    other = BUILDER.replace("sum(prices)", "sum(list(prices))")
+    gold, repair = (make_patch({"shop.py": (BROKEN.encode(), text.encode())}) for text in (BUILDER, other))
+    oracle = Oracle(task_id="shop", gold_patch=gold, fail_to_pass=("tests/test_shop.py::test_total",))
+    assert check_task(task, oracle, CHEAPEST).problems == ()
+    verdict = verify(task, oracle, repair, CHEAPEST, trusted=False)
+    assert (verdict.resolved, verdict.tampering) == (True, ())

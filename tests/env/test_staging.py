@@ -1,14 +1,16 @@
-"""The future that a git repository hides, and that nothing of it is left."""
+"""Opening a sandbox: of the future that a git repository hides nothing is left, and an environment is activated."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from gumshoe.env import open_sandbox
-from gumshoe.errors import SandboxError
-from support.folder_tasks import folder_task, git
+from gumshoe.errors import SandboxError, TaskError
+from gumshoe.records import Task, WorkspaceSpec
+from support.folder_tasks import folder_task, git, write_files
 from support.sandboxes.sandbox_backends import LOCAL
 
 
@@ -54,11 +56,6 @@ def test_only_the_past_is_left(repository: tuple[Path, list[str]]) -> None:
         assert sandbox.run(["git", "fsck", "--unreachable"]).output == ""
 
 
-def test_without_a_repository_there_is_nothing_to_do(tmp_path: Path) -> None:
-    with open_sandbox(folder_task(tmp_path), LOCAL, trusted=True) as sandbox:
-        assert sandbox.walk() == []
-
-
 def test_a_repository_without_a_commit_is_taken_away(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     (tmp_path / "code.py").write_text("first")
@@ -73,3 +70,37 @@ def test_a_broken_repository_is_refused_in_one_line(repository: tuple[Path, list
     with pytest.raises(SandboxError, match=r"future of the git repository cannot be removed: git rev-parse") as caught:
         open_sandbox(folder_task(folder), LOCAL, trusted=True)
     assert "\n" not in str(caught.value)
+
+
+# --- activation
+
+
+def activated(folder: Path, code: str) -> Task:
+    return folder_task(folder, id="calc", workspace=WorkspaceSpec(path=str(folder), activate=code))
+
+
+def test_variables_with_any_text_hold_for_programs_and_sessions(tmp_path: Path) -> None:
+    task = activated(tmp_path, "echo noise; export ODD=$'a=b\\nc gr\u00f6\u00dfe' && unset HOME")
+    with open_sandbox(task, LOCAL, trusted=True) as sandbox:
+        show = ["sh", "-c", 'printf "%s|%s|%s" "$ODD" "$MINE" "$PWD"']
+        assert sandbox.run(show, env={"MINE": "x"}).output == f"a=b\nc gr\u00f6\u00dfe|x|{sandbox.root}"
+        assert sandbox.environment["ODD"] == "a=b\nc gr\u00f6\u00dfe"
+        session = sandbox.open_session(["sh", "-c", 'printf "%s end" "$ODD"'])
+        assert session.wait_message(30).output == "a=b\nc gr\u00f6\u00dfe end"
+        session.close()
+
+
+def test_the_python_that_is_first_runs_our_modules_unless_it_is_too_old(tmp_path: Path) -> None:
+    python = tmp_path / "bin" / "python"
+    for code, is_used in ((f'exec {sys.executable} "$@"', True), ("exit 1", False)):
+        write_files(tmp_path, {"bin/python": f"#!/bin/sh\n{code}\n"})
+        python.chmod(0o755)
+        with open_sandbox(activated(tmp_path, f"PATH={python.parent}:$PATH"), LOCAL, trusted=True) as sandbox:
+            assert (sandbox.python == str(python)) is is_used
+            assert Path(sandbox.python).name.startswith("python")
+
+
+@pytest.mark.parametrize(("code", "why"), [("echo broken; exit 3", "broken"), ("exit 3", "exit code 3")])
+def test_what_cannot_be_activated_names_its_task(code: str, why: str, tmp_path: Path) -> None:
+    with pytest.raises(TaskError, match=f"task calc: its environment cannot be activated: {why}"):
+        open_sandbox(activated(tmp_path, code), LOCAL, trusted=True)
