@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 USER_NAME="${BARE_USER:-newcomer}"
 PACKAGES="${BARE_PACKAGES:-python3,python3-venv,make,git}"
-TESTS="tests/env/sandboxes/test_bwrap.py tests/env/sandboxes/test_sandbox_open.py tests/env/sandboxes/test_sandbox_conformance.py"
+TESTS="tests/env/sandboxes/test_host.py tests/env/sandboxes/test_sandbox_open.py tests/env/sandboxes/test_sandbox_conformance.py"
 
 case "${1:-}" in
   '') command="make demo-short && make test ARGS='$TESTS'" ;;

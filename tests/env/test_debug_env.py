@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 from gymnasium.vector import AsyncVectorEnv
 
-from gumshoe.env import ENV_ID, DebugEnv
+from gumshoe.env import ENV_ID, DebugEnv, SandboxConfig
 from gumshoe.env.spaces import action_space, tool_call
 from gumshoe.errors import SandboxError
 from gumshoe.records import Limits, StopReason, Task, ToolCall
@@ -32,11 +32,20 @@ def task(tmp_path: Path) -> Task:
     return folder_task(tmp_path / "repo", ADDING, problem_statement="add(2, 3) is -1.", readonly=("test_*.py",))
 
 
+@contextmanager
+def reset(
+    task: Task, tools: list[str] = TOOLS, sandbox: SandboxConfig = CHEAPEST, **options: Any
+) -> Generator[DebugEnv]:
+    """An environment at the start of an episode."""
+    with closing(DebugEnv(task, tools=tools, sandbox=sandbox, trusted=True, **options)) as env:
+        env.reset(seed=0)
+        yield env
+
+
 @pytest.fixture
 def env(task: Task) -> Iterator[DebugEnv]:
-    made = DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)
-    yield made
-    made.close()
+    with reset(task) as env:
+        yield env
 
 
 def call(name: str, **arguments: object) -> ToolCall:
@@ -68,9 +77,7 @@ def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: Deb
 
 
 def test_without_eval_on_submit_nobody_judges(task: Task) -> None:
-    options: dict[str, Any] = {"eval_on_submit": False, "render_mode": "ansi"}
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=CHEAPEST, trusted=True, **options)) as env:
-        env.reset(seed=0)
+    with reset(task, eval_on_submit=False, render_mode="ansi") as env:
         assert env.render() == task.problem_statement
         env.step(FIX)
         _, reward, terminated, _, info = env.step(call("submit"))
@@ -94,14 +101,12 @@ def test_a_repair_that_makes_the_tests_pass_is_rewarded_when_submitted(env: Debu
 
 
 def test_overwriting_the_tests_is_refused_and_submitting_the_bug_is_not_rewarded(env: DebugEnv) -> None:
-    env.reset(seed=0)
     observation, *_ = env.step(call("rewrite", path="test_calc.py", code="def test_add():\n    pass\n"))
     assert observation["failed"] == 1
     assert env.step(call("submit"))[1] == 0.0
 
 
 def test_a_report_that_can_be_read_ends_the_episode_and_hands_over_its_pack(env: DebugEnv) -> None:
-    env.reset(seed=0)
     observation, _, terminated, _, info = env.step(call("report", locations="everywhere"))
     assert (observation["failed"], terminated, info["stop"]) == (1, False, None)
     report = call("report", locations=[{"path": "calc.py", "start": 2, "end": 2}], findings=[], hypothesis="sign")
@@ -121,8 +126,7 @@ def test_a_report_that_can_be_read_ends_the_episode_and_hands_over_its_pack(env:
 def test_a_limit_truncates(task: Task, limits: Limits, calls: int, stop: StopReason) -> None:
     """Ten calls for each turn that is allowed, unless configured otherwise."""
     limited = task.model_copy(update={"limits": limits})
-    with closing(DebugEnv(limited, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as env:
-        env.reset(seed=0)
+    with reset(limited) as env:
         for _ in range(calls - 1):
             assert env.step(call("listdir"))[3] is False
         _, _, terminated, truncated, info = env.step(call("listdir"))
@@ -132,7 +136,6 @@ def test_a_limit_truncates(task: Task, limits: Limits, calls: int, stop: StopRea
 
 
 def test_an_element_of_the_action_space_is_an_action_and_nothing_else_is(env: DebugEnv) -> None:
-    env.reset(seed=0)
     action = (TOOLS.index("view"), {"path": "calc.py", "start": 1, "end": 2})
     observation, *_ = env.step(action)
     assert "return a - b" in observation["text"]
@@ -161,7 +164,6 @@ def test_a_sample_of_listed_values_is_one_of_them() -> None:
 
 
 def test_closing_twice_is_harmless_and_ends_it(env: DebugEnv) -> None:
-    env.reset(seed=0)
     for access in (env.restore, env.is_whole):
         with pytest.raises(SandboxError, match="the snapshot cannot be used"):
             access("nothing")
@@ -190,7 +192,6 @@ def test_gymnasiums_vector_environments_step_many_and_reset_them_after_their_end
 
 
 def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> None:
-    env.reset(seed=0)
     bug = env.snapshot()
     env.step(FIX)
     repaired = env.snapshot()
@@ -212,8 +213,7 @@ def test_a_search_goes_back_to_a_snapshot_and_on_from_there(env: DebugEnv) -> No
 
 
 def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "rewrite"], sandbox=CHEAPEST, trusted=True)) as env:
-        env.reset(seed=0)
+    with reset(task, tools=["pdb", "rewrite"]) as env:
         bug = env.snapshot()
         env.step(FIX)
         env.step(call("pdb", command="b calc.py:2\nc"))
@@ -224,8 +224,7 @@ def test_going_back_ends_a_program_that_would_run_stale_code(task: Task) -> None
 
 
 def test_a_program_of_which_nothing_was_asked_is_kept_once(task: Task) -> None:
-    with closing(DebugEnv(task, tools=["pdb", "eval"], sandbox=CHEAPEST, trusted=True)) as env:
-        env.reset(seed=0)
+    with reset(task, tools=["pdb", "eval"]) as env:
         env.step(call("pdb", command="b calc.py:2\nc\n!seen = 1"))
         first = env.snapshot()
         env.step(call("eval"))
@@ -255,9 +254,7 @@ def test_a_change_that_is_too_large_is_refused_unless_git_ignores_it(
     patch_mb: int, megabytes: int, said: str, task: Task, tmp_path: Path
 ) -> None:
     (tmp_path / "repo" / ".gitignore").write_text("*.log\n")
-    config = CHEAPEST.model_copy(update={"patch_mb": patch_mb})
-    with closing(DebugEnv(task, tools=TOOLS, sandbox=config, trusted=True)) as env:
-        env.reset(seed=0)
+    with reset(task, sandbox=CHEAPEST.model_copy(update={"patch_mb": patch_mb})) as env:
         env.step(FIX)
         assert env.sandbox.run(["truncate", "-s", f"{megabytes}M", "large.bin", "large.log"]).exit_code == 0
         _, reward, terminated, truncated, info = env.step(call("submit"))

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from gumshoe.env.sandboxes.client import WardenSandbox
-from support.sandboxes.shell import wait_for_text
+from support.sandboxes.sandbox_backends import wait_for_text
 
 PYTEST = ("python3", "-m", "pytest", "-q")
 SOON_S = 60

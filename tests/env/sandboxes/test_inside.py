@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.env.config import SandboxConfig
 from gumshoe.env.inside.warden import system
-from gumshoe.env.inside.warden.disk import DiskFull, DiskWatch, deleted_but_open, written_since
+from gumshoe.env.inside.warden.disk import deleted_but_open
 from gumshoe.env.inside.warden.programs import BoundedBuffer
 from gumshoe.env.inside.warden.sessions import Scanner, read_object
-from gumshoe.env.sandboxes.channel import text_of
+from gumshoe.env.sandboxes.channel import Link, text_of
+from gumshoe.env.sandboxes.client import WardenSandbox
+from gumshoe.env.sandboxes.local import LocalBackend
 from support.pythons import find_pythons
 
 
@@ -47,28 +49,6 @@ def test_a_marker_is_found_wherever_it_is_cut(chunks: list[str], marker: str) ->
     scanner.flush()
     before, found, after = whole.partition(marker)
     assert (text_of(buffer.dump())[0], scanner.found, behind) == (before, bool(found), after)
-
-
-def test_the_watch_over_the_disk(tmp_path: Path) -> None:
-    moment = time.time() - 1
-    # Out here, the files that other programs have deleted and hold open count, too.
-    watch = DiskWatch(1 << 50, str(tmp_path))
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "new").write_bytes(b"x" * 100_000)
-    (tmp_path / "link").symlink_to("/")
-    (tmp_path / "same").hardlink_to(tmp_path / "sub" / "new")
-    assert 100_000 <= written_since(moment, str(tmp_path)) < 150_000
-    assert written_since(time.time() + 60, str(tmp_path)) == 0
-    watch.check()
-    (tmp_path / "more").write_bytes(b"x" * 100_000)
-    watch.limit = 150_000
-    watch.check()  # not yet time to look again
-    ticks = iter(range(0, 1000, 100))
-    eager = DiskWatch(150_000, str(tmp_path), clock=lambda: next(ticks))
-    for name in ("sub/new", "more"):
-        os.utime(tmp_path / name)
-    with pytest.raises(DiskFull, match="of disk"):
-        eager.check()
 
 
 def test_deleted_files_that_are_open_count(tmp_path: Path) -> None:
@@ -114,19 +94,12 @@ def test_a_message_is_read_as_it_was_written_or_not_at_all(value: Any) -> None:
 )  # fmt: skip
 def test_what_is_no_object_within_bounds_is_not_read(line: bytes) -> None:
     assert read_object(line, 1000 if len(line) < 3000 else 1 << 20) is None
-
-
-def test_half_a_surrogate_pair_is_replaced() -> None:
+    # Half a surrogate pair is replaced.
     assert read_object(b'{"\\ud800": ["\\udfff"]}', 100) == {"?": ["?"]}
 
 
 @pytest.mark.parametrize("python", find_pythons(with_pytest=False), ids=str)
 def test_the_warden_runs_on_every_python_there_is(python: Path) -> None:
-    from gumshoe.env import SandboxConfig
-    from gumshoe.env.sandboxes.channel import Link
-    from gumshoe.env.sandboxes.client import WardenSandbox
-    from gumshoe.env.sandboxes.local import LocalBackend
-
     class OtherPython(LocalBackend):
         def __init__(self) -> None:
             super().__init__(SandboxConfig(kind="local", unsafe=True))

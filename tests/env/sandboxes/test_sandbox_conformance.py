@@ -13,7 +13,7 @@ import pytest
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.errors import SandboxClosed, SandboxError
 from gumshoe.protocols import Sandbox
-from support.sandboxes.shell import sh, wait_for_text
+from support.sandboxes.sandbox_backends import sh, wait_for_text
 
 ECHO_ON_CONTROL = """
 import json, os, socket

@@ -45,17 +45,12 @@ def quixbugs(tmp_path: Path) -> Path:
             "correct_python_programs/half.py": f'{FIXED}{statement}"""\nreturn n >> 1\n',
             "python_programs/twice.py": "def twice(n):\n    return n\n",
             "json_testcases/half.json": "[[8], 4]\n",
-            "python_testcases/load_testdata.py": (
-                "import json\nfrom pathlib import Path\n\n\ndef load_json_testcases(name):\n"
-                '    place = Path(__file__).parent / ".." / f"json_testcases/{name}.json"\n'
-                "    return [json.loads(line) for line in place.open()]\n"
-            ),
+            "python_testcases/load_testdata.py": "import json\nHALF = json.load(open('json_testcases/half.json'))\n",
             "python_testcases/test_half.py": (
-                "import pytest\nfrom load_testdata import load_json_testcases\n\n"
+                "import pytest\nfrom load_testdata import HALF\n\n"
                 "if pytest.use_correct:\n    from correct_python_programs.half import half\n"
                 "else:\n    from python_programs.half import half\n\n\n"
-                '@pytest.mark.parametrize("given,wanted", load_json_testcases("half"))\n'
-                "def test_half(given, wanted):\n    assert half(*given) == wanted\n"
+                "def test_half():\n    assert half(*HALF[0]) == HALF[1]\n"
             ),
             "python_testcases/test_twice.py": "",
         },

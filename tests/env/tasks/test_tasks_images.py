@@ -18,7 +18,7 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade
 from gumshoe.env.verifier.check import check_task, check_tasks
 from gumshoe.env.workspace import Workspace
-from gumshoe.records import Oracle, Task, ToolCall
+from gumshoe.records import Limits, Oracle, Task, ToolCall
 from support.sandboxes.testbed_images import CLEAN, GOLD, REPO, a_row, built_image
 
 pytestmark = pytest.mark.needs("docker")
@@ -44,11 +44,6 @@ def loaded(folder: Path, row: dict[str, Any], source: str = "swebench", **option
     return task, oracle
 
 
-@pytest.mark.parametrize("regime", ["issue", "debug"])
-def test_an_instance_is_proven_in_both_regimes(regime: str, image: str, tmp_path: Path) -> None:
-    assert check_task(*loaded(tmp_path, a_row(image), regime=regime), DOCKER).problems == ()
-
-
 def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tmp_path: Path) -> None:
     """An answer that repairs nothing, one that does not fit, an image that is not there, tests that hang."""
     wrong = make_patch({"shop.py": (SHOP, SHOP.replace(b"return n", b"return 5 * n", 2))})
@@ -63,9 +58,12 @@ def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tm
     ]
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    tasks = load_tasks("swebench", path=path)
-    short = [(_in_time(task, 5.0) if task.id == "hanging" else task, oracle) for task, oracle in tasks]
-    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(short, DOCKER, workers=2)}
+    short = {"limits": Limits(command_timeout_s=5.0)}
+    tasks = [
+        (task.model_copy(update=short) if task.id == "hanging" else task, oracle)
+        for task, oracle in load_tasks("swebench", path=path)
+    ]
+    found = {result.task_id: "; ".join(result.problems) for result in check_tasks(tasks, DOCKER, workers=2)}
     said = {
         "good": "",
         "wrong": "with the gold patch these tests should pass and do not",
@@ -75,17 +73,13 @@ def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tm
         "hanging": "the tests run for more than 5 s",
     }
     assert [task for task, text in said.items() if text not in found[task] or (not text and found[task])] == []
-    hung = next((task, oracle) for task, oracle in short if task.id == "hanging")
-    late = grade(*hung, GOLD, DOCKER)
+    late = grade(*tasks[4], GOLD, DOCKER)
     assert (late.outcome, late.explanation) == ("error", "task hanging: the tests run for more than 5 s")
 
 
-def _in_time(task: Task, seconds: float) -> Task:
-    return task.model_copy(update={"limits": task.limits.model_copy(update={"command_timeout_s": seconds})})
-
-
-def test_its_environment_is_active_in_every_session(image: str, tmp_path: Path) -> None:
-    task, _ = loaded(tmp_path, a_row(image), regime="debug")
+def test_an_instance_is_proven_and_its_environment_is_active_in_every_session(image: str, tmp_path: Path) -> None:
+    task, oracle = loaded(tmp_path, a_row(image), regime="debug")
+    assert check_task(task, oracle, DOCKER).problems == ()
     python = "/opt/miniconda3/envs/testbed/bin/python"
     with closing(DebugEnv(task, tools=["pdb"], sandbox=DOCKER, trusted=True)) as env:
         env.reset(seed=0)
@@ -108,12 +102,13 @@ def test_an_image_without_the_environment_is_taken_as_it_is(conda: bool, tmp_pat
 
 
 def test_the_future_is_not_in_the_history_and_hidden_tests_are_nowhere(image: str, tmp_path: Path) -> None:
-    task, _ = loaded(tmp_path, a_row(image))
+    task, oracle = loaded(tmp_path, a_row(image))
+    assert check_task(task, oracle, DOCKER).problems == ()
     with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-        log = sandbox.run(["git", "-c", "safe.directory=*", "log", "--all", "--format=%s"]).output
+        log = sandbox.run(["git", "log", "--all", "--format=%s"]).output
         assert log.split() == ["base"]
         assert sandbox.run(["grep", "-rl", "test_triple", "/testbed", "/tmp", "/gumshoe"]).output == ""
-        assert sandbox.run(["git", "-c", "safe.directory=*", "status", "--porcelain"]).output == ""
+        assert sandbox.run(["git", "status", "--porcelain"]).output == ""
 
 
 def test_a_repository_with_a_submodule(tmp_path: Path) -> None:
@@ -127,111 +122,86 @@ RUN mkdir /sub && cd /sub && git init -q && echo 'z = 1' > z.py && git add -A &&
         task, oracle = loaded(tmp_path, a_row(name))
         assert check_task(task, oracle, DOCKER).problems == ()
         with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-            status = sandbox.run(["git", "-c", "safe.directory=*", "status", "--porcelain"])
+            status = sandbox.run(["git", "status", "--porcelain"])
             assert (status.exit_code, status.output) == (0, "")
             workspace = Workspace(task, sandbox)
             sandbox.write_file("a sub/z.py", b"z = 2\n")
             sandbox.write_file("shop.py", CLEAN)
             assert "a sub/z.py" in workspace.patch()
-            assert sandbox.run(["git", "-c", "safe.directory=*", "log", "-1", "--format=%s"]).output.strip() == "module"
+            assert sandbox.run(["git", "log", "-1", "--format=%s"]).output.strip() == "module"
 
 
-SMITH_BUG = make_patch({"shop.py": (SHOP, SHOP.replace(b"def same(n):\n    return n", b"def same(n):\n    return 7"))})
-SMITH: dict[str, Any] = {
-    "instance_id": "owner__shop.1234abcd.func__x1",
-    "repo": "swesmith/owner__shop.1234abcd",
-    "patch": SMITH_BUG,
-    "FAIL_TO_PASS": ["tests/test_shop.py::test_same"],
-    "PASS_TO_PASS": ["tests/test_other.py::test_other"],
-    "problem_statement": "same is not the same",
-}
-
-
-@pytest.fixture(scope="module")
-def smith_image() -> Generator[str]:
+def test_a_row_of_swe_smith(tmp_path: Path) -> None:
+    buggy = SHOP.replace(b"def same(n):\n    return n", b"def same(n):\n    return 7")
+    row = {
+        "instance_id": "owner__shop.1234abcd.func__x1",
+        "repo": "swesmith/owner__shop.1234abcd",
+        "patch": make_patch({"shop.py": (SHOP, buggy)}),
+        "FAIL_TO_PASS": ["tests/test_shop.py::test_same"],
+        "PASS_TO_PASS": ["tests/test_other.py::test_other"],
+    }
     other = {"tests/test_other.py": b"import shop\n\n\ndef test_other():\n    assert shop.double(0) == 0\n"}
-    with built_image({**REPO, **other}) as name:
-        yield name
+    with built_image({**REPO, **other}) as image:
+        for regime in ("issue", "debug"):
+            task, oracle = loaded(tmp_path, {**row, "image_name": image}, "swesmith", regime=regime)
+            assert (task.source, task.regime) == ("swesmith", regime)
+            assert check_task(task, oracle, DOCKER).problems == ()
+            assert grade(task, oracle, make_patch({"x.py": (None, b"\n")}), DOCKER).outcome == "unresolved"
+            with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+                assert b"return 7" in sandbox.read_file("shop.py")
+                told = sandbox.run(["git", "log", "--all", "-p", "--format="]).output
+                assert "+    return 7" in told
+                assert told.count("def same") == 1
+                assert ("test_same" in told) is (regime == "debug")
+                assert (sandbox.run(["ls", "tests/test_shop.py"]).exit_code == 0) is (regime == "debug")
 
 
-@pytest.mark.parametrize("regime", ["issue", "debug"])
-def test_a_row_of_swe_smith(regime: str, smith_image: str, tmp_path: Path) -> None:
-    task, oracle = loaded(tmp_path, {**SMITH, "image_name": smith_image}, "swesmith", regime=regime)
-    assert (task.source, task.regime) == ("swesmith", regime)
-    assert check_task(task, oracle, DOCKER).problems == ()
-    assert grade(task, oracle, oracle.gold_patch, DOCKER).resolved
-    assert grade(task, oracle, make_patch({"x.py": (None, b"\n")}), DOCKER).outcome == "unresolved"
-    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-        assert b"return 7" in sandbox.read_file("shop.py")
-        told = sandbox.run(["git", "-c", "safe.directory=*", "log", "--all", "-p", "--format="]).output
-        assert "+    return 7" in told
-        assert told.count("def same") == 1
-        assert ("test_same" in told) is (regime == "debug")
-        assert (sandbox.run(["ls", "tests/test_shop.py"]).exit_code == 0) is (regime == "debug")
-
-
-def r2e_row(image: str, **changes: Any) -> dict[str, Any]:
+def r2e_row(image: str) -> dict[str, Any]:
     def diff(path: str, before: bytes | None, after: bytes) -> dict[str, Any]:
         return {
-            "header": {"file": {"path": path}, "misc_line": None},
-            "is_binary_file": False,
+            "header": {"file": {"path": path}},
             "minus_file": {"path": "/dev/null" if before is None else f"a/{path}"},
             "plus_file": {"path": f"b/{path}"},
-            "hunks": [],
             "old_file_content": (before or b"").decode(),
             "new_file_content": after.decode(),
         }
 
     diffs = [diff("shop.py", SHOP, CLEAN), diff("tests/test_new.py", None, b"\n"), diff("extra.py", None, b"e = 1\n")]
-    log = (
-        "=== short test summary info ===\n\x1b[32mPASSED\x1b[0m r2e_tests/test_1.py::TestShop::test_zero\n"
-        "FAILED r2e_tests/test_1.py::test_double - assert 2 == 4\n=== 2 ==="
-    )
+    log = "=== short test summary info ===\n\x1b[32mPASSED\x1b[0m r2e_tests/test_1.py::TestShop::test_zero\n"
+    log += "FAILED r2e_tests/test_1.py::test_double - assert 2 == 4\n=== 2 ==="
+    outcomes = {"TestShop.test_zero": "PASSED", "test_double": "PASSED", "test_no": "FAILED"}
     return {
         "repo_name": "shop",
         "docker_image": image,
         "commit_hash": "0123456789abcdef0123",
         "parsed_commit_content": json.dumps({"file_diffs": diffs}),
         "execution_result_content": json.dumps({"old_commit_res_stdout": log}),
-        "expected_output_json": json.dumps(
-            {"TestShop.test_zero": "PASSED", "test_double": "PASSED", "test_no": "FAILED"}
-        ),
+        "expected_output_json": json.dumps(outcomes),
         "problem_statement": "\n[ISSUE]\n**double** does not\n[/ISSUE]\n",
-        **changes,
     }
 
 
-@pytest.fixture(scope="module")
-def r2e_image() -> Generator[str]:
+def test_a_row_of_r2e_gym(tmp_path: Path) -> None:
     tests = (
         b"from shop import double\n\n\nclass TestShop:\n    def test_zero(self):\n        assert double(0) == 0\n\n\n"
         b"def test_double():\n    assert double(2) == 4\n\n\ndef test_no():\n    assert 0\n"
     )
-    files = {
-        **REPO,
-        "run_tests.sh": b".venv/bin/python -W ignore -m pytest -rA r2e_tests\n",
-        "r2e_tests/test_1.py": tests,
-    }
+    run = b".venv/bin/python -W ignore -m pytest -rA r2e_tests\n"
+    files = {**REPO, "run_tests.sh": run, "r2e_tests/test_1.py": tests}
     more = """\
 RUN mv /testbed/r2e_tests /r2e_tests && cd /testbed && git rm -rq --cached r2e_tests run_tests.sh && \\
     git -c user.name=t -c user.email=t@t commit -q --amend -m base
 """
-    with built_image(files, more, conda=False, environment="/testbed/.venv") as name:
-        yield name
-
-
-@pytest.mark.parametrize("regime", ["issue", "debug"])
-def test_a_row_of_r2e_gym(regime: str, r2e_image: str, tmp_path: Path) -> None:
-    task, oracle = loaded(tmp_path, r2e_row(r2e_image), "r2egym", regime=regime)
-    assert (task.id, task.regime) == ("r2egym/shop/0123456789ab", regime)
-    assert task.problem_statement == "**double** does not\n"
-    assert (oracle.fail_to_pass, oracle.pass_to_pass) == (("test_double",), ("TestShop.test_zero",))
-    assert "test_new" not in oracle.gold_patch
-    assert "extra.py" in oracle.gold_patch
-    assert check_task(task, oracle, DOCKER).problems == ()
-    assert grade(task, oracle, oracle.gold_patch, DOCKER).resolved
-    with open_sandbox(task, DOCKER, trusted=True) as sandbox:
-        assert sandbox.python == "/testbed/.venv/bin/python"
-        seen = sandbox.run(["sh", "-c", "ls -d /r2e_tests r2e_tests run_tests.sh"]).output
-        assert ("\nr2e_tests\n" in f"\n{seen}") is (regime == "debug")
-        assert "/r2e_tests\n" not in seen.replace("'/r2e_tests'", "")
+    with built_image(files, more, conda=False, environment="/testbed/.venv") as image:
+        for regime in ("issue", "debug"):
+            task, oracle = loaded(tmp_path, r2e_row(image), "r2egym", regime=regime)
+            assert (task.id, task.regime) == ("r2egym/shop/0123456789ab", regime)
+            assert task.problem_statement == "**double** does not\n"
+            assert (oracle.fail_to_pass, oracle.pass_to_pass) == (("test_double",), ("TestShop.test_zero",))
+            assert "test_new" not in oracle.gold_patch
+            assert "extra.py" in oracle.gold_patch
+            assert check_task(task, oracle, DOCKER).problems == ()
+            with open_sandbox(task, DOCKER, trusted=True) as sandbox:
+                assert sandbox.python == "/testbed/.venv/bin/python"
+                seen = sandbox.run(["sh", "-c", "ls -d /r2e_tests r2e_tests run_tests.sh 2>/dev/null"]).output.split()
+                assert seen == (["r2e_tests", "run_tests.sh"] if regime == "debug" else [])

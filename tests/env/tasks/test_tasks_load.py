@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gumshoe.env.commands.tasks import EXAMPLES
-from gumshoe.env.diff import apply_patch, gold_lines, make_patch
+from gumshoe.env.diff import apply_patch, apply_to_sandbox, gold_lines, make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.load import SOURCES
@@ -248,3 +249,40 @@ def test_ignored_folders_of_packages_are_left_out_unless_a_command_names_them(tm
     assert kept == {".gitignore", "venv/kept.py", "a.py"}
     ((own, _),) = load_tasks(f"local:{tmp_path}", entrypoint=".venv/bin/python -m pytest")
     assert own.workspace.overlay == {"web/node_modules": None}
+
+
+# --- every case of the casebook is what it says
+
+Pair = tuple[Task, Oracle]
+EVERY_CASE = pytest.mark.parametrize("case", load_tasks("casebook"), ids=lambda case: case[0].id.partition("/")[2])
+
+
+@EVERY_CASE
+def test_the_tests_of_the_buggy_and_of_the_clean_project_end_as_listed(case: Pair) -> None:
+    task, oracle = case
+    with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
+        workspace, buggy = Workspace(task, sandbox), sandbox.snapshot()
+        runs = [workspace.run_tests(warm=True)]
+        apply_to_sandbox(sandbox, oracle.gold_patch, task.id, buggy)
+        runs.append(workspace.run_tests(warm=True))
+    before, after = ({each.id: each.outcome == "passed" for each in run.outcomes} for run in runs)
+    assert before == {**dict.fromkeys(oracle.fail_to_pass, False), **dict.fromkeys(oracle.pass_to_pass, True)}
+    assert after == dict.fromkeys((*oracle.fail_to_pass, *oracle.pass_to_pass), True)
+
+
+@EVERY_CASE
+def test_a_case_is_complete(case: Pair) -> None:
+    task, oracle = case
+    repo = Path(str(task.workspace.path))
+    facts = yaml.safe_load((repo.parent / "case.yaml").read_text(encoding="utf-8"))
+    assert set(facts) == {"title", "problem_statement", "why_runtime", "fail_to_pass", "pass_to_pass"}
+    assert all(facts.values())
+    assert (task.id, task.entrypoint) == (f"casebook/{task.tags['project']}", ("python", "-m", "pytest", "-q"))
+    assert (task.readonly, (repo / ".debugreadonly").is_file()) == (("tests/",), True)
+    assert oracle.gold_patch not in task.model_dump_json()
+    for listed in (oracle.fail_to_pass, oracle.pass_to_pass):
+        assert len(listed) == len(set(listed)) > 0
+    changed = {path: text for path, text in task.workspace.overlay.items() if text is not None}
+    assert gold_lines(oracle.gold_patch).keys() <= task.workspace.overlay.keys()
+    assert not [path for path in changed if path.startswith("tests/")]
+    assert all((repo / path).read_text() == text for path, text in apply_patch(changed, oracle.gold_patch).items())

@@ -15,6 +15,7 @@ from swebench.task.repo import load_task_repo
 
 from gumshoe.cli import main
 from gumshoe.env.diff import apply_patch, gold_lines, make_patch
+from gumshoe.env.harness_rows import harness_row, harness_rows
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.load import graded_task
 from gumshoe.env.tasks.rows import FILES
@@ -114,10 +115,8 @@ def test_images_go_by_the_names_that_the_hub_knows(name: str, image: str, tmp_pa
         ("r2egym", R2E, {"expected_output_json": '{"a": "FAILED"}'}, "holds no test that passes"),
         ("r2egym", R2E, {"parsed_commit_content": "{}"}, "column parsed_commit_content lacks 'file_diffs'"),
         ("swebench", CLASSIC, {"FAIL_TO_PASS": None}, "task Owner__calc-7: column FAIL_TO_PASS is missing"),
-        ("swebench", CLASSIC, {"patch": None}, "task Owner__calc-7: column patch is missing"),
         ("swebench", CLASSIC, {"patch": "words"}, "task Owner__calc-7: the patch is not a unified diff"),
         ("swebench", CLASSIC, {"instance_id": None}, "row 1: column instance_id is missing"),
-        ("swebench", CLASSIC, {"repo": 3}, "task Owner__calc-7: column repo is not a string"),
         ("swebench", CLASSIC, {"FAIL_TO_PASS": "oops"}, "column FAIL_TO_PASS is not a list of test ids"),
         ("swebench", CLASSIC, {"PASS_TO_PASS": "[1]"}, "column PASS_TO_PASS is not a list of test ids"),
         ("swebench", CLASSIC, {"image": 3}, "entry 1 is not a task: image: Input should be a valid string"),
@@ -317,3 +316,65 @@ def test_a_row_of_swe_bench_pro_names_its_image_by_a_tag(tmp_path: Path) -> None
     ((task, oracle),) = load_tasks("swebench", path=path)
     assert (task.workspace.image, task.workspace.workdir) == ("jefzda/sweap-images:owner.calc-7", "/app")
     assert oracle.fail_to_pass == ("tests/test_new.py::test_it",)
+
+
+# --- classic rows, completed for the harness 5.x: examples checked by hand against swebench 4.1.0
+
+SUB_PATCH = make_patch({"tests/sub/test_a.py": (b"x\n", b"y\n"), "tests/sub/data.json": (None, b"{}\n")})
+
+
+DJANGO = "--verbosity 2 --settings=test_sqlite --parallel 1"
+SAFE = "git config --global --add safe.directory /testbed"
+
+
+def unfinished(repo: str, version: str, **columns: Any) -> dict[str, Any]:
+    row = {"repo": repo, "version": version, "instance_id": f"{repo.replace('/', '__')}-1", "base_commit": "abc"}
+    return {**row, "test_patch": SUB_PATCH, "FAIL_TO_PASS": "[]", "PASS_TO_PASS": "[]", **columns}
+
+
+def lines_of(script: str) -> list[str]:
+    return [line for line in script.splitlines() if line != ":"]
+
+
+@pytest.mark.parametrize(
+    ("repo", "version", "parser", "install", "command"),
+    [
+        ("pallets/flask", "2.3", "pytest", "-e .", "pytest -rA"),
+        ("django/django", "4.2", "django", "-e .", f"./tests/runtests.py {DJANGO}"),
+        ("matplotlib/matplotlib", "3.8", "matplotlib", '--no-build-isolation -e ".[dev]"', "pytest -rA"),
+        ("sphinx-doc/sphinx", "7.2", "pytest_v2", "-e .[test]", "tox --current-env -epy39 -v --"),
+    ],
+)
+def test_every_repository_has_its_own_way(repo: str, version: str, parser: str, install: str, command: str) -> None:
+    row = harness_row(unfinished(repo, version))
+    assert (row["log_parser"], row["eval_type"]) == (f"parse_log_{parser}", "pass_and_fail")
+    script = lines_of(row["eval_script"])
+    named = "sub.test_a" if parser == "django" else "tests/sub/test_a.py"
+    assert script[script.index(": '>>>>> Start Test Output'") + 1] == f"{command} {named}"
+    assert script[script.index(SAFE) + 1] == f"python -m pip install {install}"
+    assert row["completed"] == "image, log_parser, eval_type, eval_script; tests are run as in swebench 4.1.0"
+
+
+def test_commands_before_the_installation_are_kept() -> None:
+    script = lines_of(harness_row(unfinished("django/django", "3.0"))["eval_script"])
+    generated, *exported = script[script.index("cd /testbed") + 1 : script.index(SAFE)]
+    assert "locale-gen" in generated
+    assert exported == ["export LANG=en_US.UTF-8", "export LANGUAGE=en_US:en", "export LC_ALL=en_US.UTF-8"]
+
+
+def test_what_a_row_brings_is_kept() -> None:
+    given = unfinished("django/django", "unheard of", image="local/image", log_parser="p", eval_script="#!/bin/bash\n")
+    assert harness_row(given) == {**given, "eval_type": "pass_and_fail", "completed": "eval_type"}
+
+
+def test_rows_that_cannot_be_completed_are_refused_with_a_line_each() -> None:
+    other_language = unfinished("redis/redis", "12", test_patch=make_patch({"tests/unit.tcl": (b"a\n", b"b\n")}))
+    rows = [unfinished("psf/requests", "2.0"), unfinished("django/django", "9.9"), other_language, {"instance_id": "x"}]
+    with pytest.raises(TaskError) as caught:
+        harness_rows(rows)
+    known = "and the row has no eval_script and log_parser: use rows made for harness 5.x"
+    assert str(caught.value).splitlines() == [
+        f"task django__django-1: it is not known how django/django runs its tests in version 9.9, {known}",
+        f"task redis__redis-1: it is not known how redis/redis runs its tests in version 12, {known}",
+        "task x: column repo is missing",
+    ]

@@ -61,44 +61,23 @@ def by_case(names: dict[str, Any]) -> object:
     return names["Totals"]("test_total").debug()
 
 
-def by_class(names: dict[str, Any]) -> object:
-    return names["Checks"]().test_total()
-
-
-CASE = "import unittest\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n"
-FORMS: dict[str, tuple[dict[str, str], str, str, Callable[[dict[str, Any]], object]]] = {
-    "assert": ({"test_a.py": ASSERT}, "test_a.py::test_total", "test_a.py::test_total", by_function),
-    "unittest": (
-        {"test_a.py": f"{CASE}        self.assertEqual(total([2, 3]), 5)\n"},
-        "test_a.Totals.test_total",
-        "test_a.py::Totals.test_total",
-        by_case,
-    ),
-    "one line": (
-        {"test_a.py": ASSERT.replace("\n    ", " ")},
-        "test_a.py::test_total",
-        "test_a.py::test_total",
-        by_function,
-    ),
-    "base class": (
-        {
-            "test_base.py": "class Checks:\n    def test_total(self):\n        assert total([2, 3]) == 5\n",
-            "test_a.py": "from test_base import Checks\n\n\nclass TestTotals(Checks):\n    pass\n",
-        },
-        "test_a.py::TestTotals::test_total",
-        "test_base.py::Checks.test_total",
-        by_class,
-    ),
+IN_CASE = (
+    "import unittest\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n"
+    "        self.assertEqual(total([2, 3]), 5)\n"
+)
+FORMS: dict[str, tuple[str, str, str, Callable[[dict[str, Any]], object]]] = {
+    "assert": (ASSERT, "test_a.py::test_total", "test_a.py::test_total", by_function),
+    "one line": (ASSERT.replace("\n    ", " "), "test_a.py::test_total", "test_a.py::test_total", by_function),
+    "unittest": (IN_CASE, "test_a.Totals.test_total", "test_a.py::Totals.test_total", by_case),
 }
-"""Files, the id of a test in them, its definition, and how it is run."""
+"""A test file, the id of a test in it, its definition, and how it is run."""
 
 
 @pytest.mark.parametrize("seed", "01234567")
 @pytest.mark.parametrize("form", FORMS)
 def test_each_variant_is_true_or_false(form: str, seed: str) -> None:
-    files, test, name, run = FORMS[form]
-    answer = rewrite(files, test, seed, proven={name: [0]})
-    path = name.partition("::")[0]
+    path, (text, test, name, run) = "test_a.py", FORMS[form]
+    answer = rewrite({path: text}, test, seed, proven={name: [0]})
     fact = answer["definitions"][name]
     assert (answer["tests"], answer["strict"], fact["path"]) == ({test: [name]}, [test], path)
     assert [[*contents] for contents in answer["contents"]] == [[path], [path]]

@@ -25,17 +25,10 @@ from support.sandboxes.sandbox_backends import CHEAPEST
 pytestmark = pytest.mark.needs("bubblewrap")
 
 BUGGY, CLEAN = b"def double(n):\n    return n\n", b"def double(n):\n    return n + n\n"
-TESTS = """\
-from shop import double
-
-
-def test_double():
-    assert double(2) == 4
-
-
-def test_none():
-    assert double(0) == 0
-"""
+TESTS = (
+    "from shop import double\n\n\ndef test_double():\n    assert double(2) == 4\n\n\n"
+    "def test_none():\n    assert double(0) == 0\n"
+)
 GOLD = make_patch({"shop.py": (BUGGY, CLEAN)})
 WRONG = make_patch({"shop.py": (BUGGY, BUGGY.replace(b"n\n", b"3 * n\n"))})
 

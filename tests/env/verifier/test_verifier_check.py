@@ -106,6 +106,7 @@ RAISES = "def test_add():\n    raise OSError('the disk is made of cheese')\n"
 # One whose last lines are lost, one of another file.
 TORN = make_patch({"calc.py": (BUGGY.encode() + b"\n\n", CLEAN.encode() + b"\n\n")}).rstrip()
 OTHER = make_patch({"calc.py": (b"other\n", b"text\n")})
+USELESS = {"gold_patch": make_patch({"other.py": (None, b"x = 1\n")}), "fail_to_pass": [], "pass_to_pass": []}
 
 
 @pytest.mark.parametrize(
@@ -113,11 +114,12 @@ OTHER = make_patch({"calc.py": (b"other\n", b"text\n")})
     [
         (TESTS, {"gold_patch": TORN}, "not a unified diff"),
         (TESTS, {"gold_patch": OTHER}, "task calc: the patch does not apply: calc.py:1"),
+        (TESTS, USELESS, "with the gold patch the tests still fail"),
         (TESTS, {"gold_patch": "", "entrypoint": NO_PROGRAM}, "the entrypoint cannot be run"),
         (HANGS, {"gold_patch": "", "timeout_s": 2.0}, "the tests run for more than"),
         (RAISES, {"pass_to_pass": []}, "the disk is made of cheese"),
     ],
-    ids=["torn patch", "other patch", "no program", "hangs", "end of the output"],
+    ids=["torn patch", "other patch", "useless", "no program", "hangs", "end of the output"],
 )
 def test_what_is_wrong_is_said_in_one_line(tests: str, facts: dict[str, Any], said: str, project: Path) -> None:
     (project / "test_calc.py").write_text(tests)
@@ -135,10 +137,6 @@ def test_what_is_wrong_with_a_task_is_said(project: Path) -> None:
     assert f"before the gold patch these tests should fail and pass: {zero};" in said
     assert "before the gold patch these tests should pass and do not: test_calc.py::test_add;" in said
     assert f"with the gold patch these tests should pass and do not: {zero}, {gone};" in said
-    useless = make_patch({"other.py": (None, b"x = 1\n")})
-    assert "with the gold patch the tests still fail" in problems(
-        a_task(project, gold_patch=useless, fail_to_pass=[], pass_to_pass=[])
-    )
 
 
 def test_a_gold_patch_may_delete_and_add_files_and_the_test_patch_of_an_issue_brings_its_tests(project: Path) -> None:
@@ -221,29 +219,14 @@ def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is
 
 # --- tasks of one project share the run of the repaired repository, and nothing else
 
-CLEAN_BOTH = f"{CLEAN}\n\ndef double(a):\n    return 2 * a\n"
-TESTS_OF_BOTH = """\
-from calc import add, double
-
-
-def test_add():
-    assert add(2, 2) == 4
-
-
-def test_double():
-    assert double(3) == 6
-"""
+BOTH = f"{CLEAN}\n\ndef double(a):\n    return 2 * a\n"
+TESTS_OF_BOTH = f"from calc import double\n{TESTS}\n\ndef test_double():\n    assert double(3) == 6\n"
 ADD, DOUBLE = "test_calc.py::test_add", "test_calc.py::test_double"
 
 
-@pytest.fixture
-def clean_project(tmp_path: Path) -> Path:
-    files = {"calc.py": CLEAN_BOTH, "test_calc.py": TESTS_OF_BOTH, ".debugreadonly": "test_*.py\n"}
-    return write_files(tmp_path / "repo", files)
-
-
-def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN_BOTH) -> tuple[Task, Oracle]:
-    buggy = CLEAN_BOTH.replace(old, new)
+def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = BOTH) -> tuple[Task, Oracle]:
+    buggy = BOTH.replace(old, new)
+    write_files(project, {"calc.py": BOTH, ".debugreadonly": "test_*.py\n"})
     workspace = workspace_from_folder(project, {"calc.py": buggy})
     task = folder_task(project, id=f"calc/{failing}", workspace=workspace)
     patch = make_patch({"calc.py": (buggy.encode(), repaired.encode())})
@@ -252,15 +235,15 @@ def a_bug(project: Path, old: str, new: str, failing: str, repaired: str = CLEAN
 
 
 def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_for_tests_that_were_in_it(
-    clean_project: Path,
+    project: Path,
 ) -> None:
-    project = clean_project
+    (project / "test_calc.py").write_text(TESTS_OF_BOTH)
     runs = RepairedRuns(CHEAPEST)
     first = runs.proof(*a_bug(project, "a + b", "a - b", ADD))
     other = a_bug(project, "2 * a", "3 * a", DOUBLE)
     assert runs.proof(*other) is first
     assert judge(first.run, other[1]).resolved
-    wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=CLEAN_BOTH.replace("2 * a", "4 * a"))
+    wrong = a_bug(project, "2 * a", "3 * a", DOUBLE, repaired=BOTH.replace("2 * a", "4 * a"))
     missing = a_bug(project, "a + b", "a - b", "test_calc.py::test_missing")
     assert [judge(runs.proof(*bug).run, bug[1]).failing for bug in (wrong, missing)] == [
         (DOUBLE,),
@@ -268,8 +251,7 @@ def test_only_bugs_that_lead_back_to_the_clean_project_share_its_run_and_only_fo
     ]
 
 
-def test_a_run_in_which_a_test_fails_is_not_shared(clean_project: Path) -> None:
-    project = clean_project
+def test_a_run_in_which_a_test_fails_is_not_shared(project: Path) -> None:
     (project / "test_calc.py").write_text(TESTS_OF_BOTH + "\n\ndef test_other():\n    assert False\n")
     runs = RepairedRuns(CHEAPEST)
     pair = a_bug(project, "a + b", "a - b", ADD)

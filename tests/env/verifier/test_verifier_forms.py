@@ -21,19 +21,10 @@ PACKAGES: Final = ("pytest", "anyio", "hypothesis")
 CONFIG: Final = SandboxConfig(kind="bubblewrap", packages=PACKAGES, accept_unverifiable=True)
 pytestmark = pytest.mark.needs("bubblewrap")
 
-BUGGY: Final = """\
-def total(prices):
-    '''The sum.
-
-    >>> total([2, 3])
-    5
-    '''
-    return sum(prices) - 1
-
-
-def same(n):
-    return n
-"""
+BUGGY: Final = (
+    "def total(prices):\n    '''The sum.\n\n    >>> total([2, 3])\n    5\n    '''\n    return sum(prices) - 1\n\n\n"
+    "def same(n):\n    return n\n"
+)
 CLEAN: Final = BUGGY.replace(" - 1", "")
 EQUAL: Final = BUGGY.replace("return sum(prices) - 1", "return Equal()") + (
     "\n\nclass Equal(int):\n    def __eq__(self, other):\n        return True\n\n    def __repr__(self):\n"
@@ -42,31 +33,14 @@ EQUAL: Final = BUGGY.replace("return sum(prices) - 1", "return Equal()") + (
 """What is returned equals everything, and looks right."""
 UNIT: Final = "import unittest\n\nfrom shop import total\n\n\nclass Total(unittest.TestCase):\n"
 TEST: Final = "from shop import total\n\n\n"
-GENERATED: Final = """\
-import unittest
-
-from shop import total
-
-CASES = {}
-
-
-def each(*values):
-    def keep(test):
-        for value in values:
-            CASES[f"{test.__name__}_{value}"] = lambda case, value=value: test(case, value)
-
-    return keep
-
-
-class Total(unittest.TestCase):
-    @each(1, 2)
-    def test_total(self, n):
-        self.assertEqual(total([n]), n)
-
-
-for name, case in CASES.items():
-    setattr(Total, name, case)
-"""
+GENERATED: Final = (
+    "import unittest\n\nfrom shop import total\n\nCASES = {}\n\n\ndef each(*values):\n    def keep(test):\n"
+    "        for value in values:\n"
+    "            CASES[f'{test.__name__}_{value}'] = lambda case, value=value: test(case, value)\n    return keep\n\n\n"
+    "class Total(unittest.TestCase):\n    @each(1, 2)\n    def test_total(self, n):\n"
+    "        self.assertEqual(total([n]), n)\n\n\n"
+    "for name, case in CASES.items():\n    setattr(Total, name, case)\n"
+)
 PYTEST_FORMS: Final = {
     "function": (TEST + "def test_total():\n    assert total([2, 3]) == 5\n", "test_total"),
     "several lines": (
@@ -199,9 +173,7 @@ def test_a_repair_fails_where_it_must_and_nothing_else_is_one(project: str, tmp_
 
 
 def test_the_variants_of_a_file_have_the_same_size_lines_and_age(tmp_path: Path) -> None:
-    facts = (
-        "facts = os.stat(__file__)\nprint('FACTS', facts.st_size, facts.st_mtime_ns, len(open(__file__).readlines()))"
-    )
+    facts = "facts = os.stat(__file__)\nprint('FACTS', facts.st_size, facts.st_mtime_ns, len(list(open(__file__))))"
     text = f"import os\n\n{facts}\n\n\ndef test_two():\n    assert 1 + 1 == 2\n"
     task = folder_task(tmp_path, {"test_shop.py": text}, entrypoint=(*PYTEST, "-s"))
     test = "test_shop.py::test_two"

@@ -34,21 +34,22 @@ GREEN = OLD_TESTS.replace(b"double, same", b"double, same, triple") + (
 )
 
 
-def changed(**files: tuple[bytes | None, bytes | None]) -> str:
-    return make_patch({name.replace("__", "/").replace("_py", ".py"): sides for name, sides in files.items()})
+def in_shop(after: bytes, before: bytes = SHOP) -> str:
+    return make_patch({"shop.py": (before, after)})
 
 
+EASY = make_patch({"tests/test_shop.py": (OLD_TESTS, GREEN)})
 PATCHES = {
     "gold": (GOLD, "resolved"),
     "empty": ("", "empty"),
-    "partial": (changed(shop_py=(SHOP, PARTIAL)), "unresolved"),
-    "breaks-another": (changed(shop_py=(SHOP, CLEAN.replace(b"    return n\n", b"    return 0\n"))), "unresolved"),
-    "moved-lines": (changed(shop_py=(MOVED, MOVED.replace(SHOP, CLEAN))), "resolved"),
-    "does-not-apply": (changed(shop_py=(b"something else\n", b"entirely\n")), "error"),
+    "partial": (in_shop(PARTIAL), "unresolved"),
+    "breaks-another": (in_shop(CLEAN.replace(b"    return n\n", b"    return 0\n")), "unresolved"),
+    "moved-lines": (in_shop(MOVED.replace(SHOP, CLEAN), MOVED), "resolved"),
+    "does-not-apply": (in_shop(b"entirely\n", b"something else\n"), "error"),
     "no-diff": ("I could not find it.\n", "error"),
-    "syntax-error": (changed(shop_py=(SHOP, b"def double(\n")), "unresolved"),
-    "tests-made-easy": (changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "unresolved"),
-    "gold-and-tests": (GOLD + changed(tests__test_shop_py=(OLD_TESTS, GREEN)), "resolved"),
+    "syntax-error": (in_shop(b"def double(\n"), "unresolved"),
+    "tests-made-easy": (EASY, "unresolved"),
+    "gold-and-tests": (GOLD + EASY, "resolved"),
     "binary-and-new": (
         make_patch(
             {

@@ -37,19 +37,14 @@ FAKED = b"""async def double(n):
 """
 # What pytest-asyncio does: a synchronous function takes the place of the test while it runs, and stays there.
 CONFTEST = """
-import asyncio
-import functools
-import pytest
-
+import asyncio, functools, pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem):
     test = pyfuncitem.obj
-
     @functools.wraps(test)
     def run(*args, **kwargs):
         asyncio.run(test(*args, **kwargs))
-
     if asyncio.iscoroutinefunction(test):
         pyfuncitem.obj = run
 """
@@ -92,9 +87,7 @@ REPORTED = b"""def double(n):
 """
 SUBTESTS = """\
 import unittest
-
 from shop import double
-
 
 class Doubled(unittest.TestCase):
     def test_double(self):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import re
 import shutil
 import subprocess
-import tarfile
 import time
 import uuid
 from collections.abc import Generator
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gumshoe.env.sandboxes.engine import DOCKER, connect
+from support.sandboxes.testbed_images import tar_of
 
 
 @contextlib.contextmanager
@@ -57,15 +56,9 @@ def unique_name() -> str:
 
 def push_image(image: str) -> None:
     """Puts a new image of one layer into the registry that its name begins with, and nowhere else."""
-    content = b"x"
-    layer = io.BytesIO()
-    with tarfile.open(fileobj=layer, mode="w") as archive:
-        info = tarfile.TarInfo("content")
-        info.size = len(content)
-        archive.addfile(info, io.BytesIO(content))
     repository, _, tag = image.rpartition(":")
     with contextlib.closing(connect(DOCKER)) as client:
-        client.api.import_image_from_data(layer.getvalue(), repository=repository, tag=tag)
+        client.api.import_image_from_data(tar_of({"content": b"x"}).getvalue(), repository=repository, tag=tag)
         told = list(client.api.push(repository, tag=tag, stream=True, decode=True))
         assert not [line for line in told if "error" in line], told
         client.images.remove(f"{repository}:{tag}")

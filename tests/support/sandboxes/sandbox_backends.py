@@ -1,4 +1,4 @@
-"""The backends that the tests of sandboxes go through, and the config of the local one."""
+"""The backends that the tests of sandboxes go through, configs of the cheap ones, and shell scripts in any."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig
+from gumshoe.env.sandboxes.client import WardenSandbox, WardenSession
 from gumshoe.records import Task
 
 BACKENDS = [
@@ -34,3 +35,18 @@ CHEAPEST_OPTIONS = ("--sandbox", CHEAPEST.kind, "-p", f"env={json.dumps(CHEAPEST
 def make_local_env(task: Task, tools: Sequence[str]) -> DebugEnv:
     """An environment in the local sandbox; other processes can import this function."""
     return DebugEnv(task, tools=tools, sandbox=LOCAL, trusted=True)
+
+
+def sh(sandbox: WardenSandbox, script: str, timeout: float = 30) -> str:
+    """What a script prints."""
+    return sandbox.run(["sh", "-c", script], timeout=timeout).output
+
+
+def wait_for_text(session: WardenSession, text: str) -> str:
+    """Waits, at most for a minute, until a program has printed a text; all that it has printed meanwhile."""
+    output = ""
+    for _ in range(600):
+        output += session.wait_message(0.1).output
+        if text in output:
+            return output
+    raise AssertionError(output)

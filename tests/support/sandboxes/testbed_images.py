@@ -76,7 +76,7 @@ def built_image(
         placed["files/opt/miniconda3/bin/activate"] = ACTIVATE.encode()
     client: Any = docker.from_env()
     try:
-        context = _archive({"Dockerfile": text.encode(), **placed})
+        context = tar_of({"Dockerfile": text.encode(), **placed})
         client.images.build(fileobj=context, custom_context=True, tag=name, rm=True, forcerm=True, network_mode="none")
         yield name
     finally:
@@ -84,7 +84,8 @@ def built_image(
         client.close()
 
 
-def _archive(files: Mapping[str, bytes]) -> io.BytesIO:
+def tar_of(files: Mapping[str, bytes]) -> io.BytesIO:
+    """A tar archive of files, of which scripts are programs."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for path, data in files.items():

