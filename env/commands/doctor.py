@@ -47,11 +47,10 @@ def run_doctor(arguments: argparse.Namespace) -> int:
         console.print(f"bubblewrap: {bwrap.path}, version {bwrap.version}", highlight=False)
     for kind in ("docker", "podman"):
         if reasons[kind] is None:
-            from gumshoe.env.sandboxes.engine import ENGINES, engine_facts, image_digest
+            from gumshoe.env.sandboxes.engine import ENGINES, image_digest
 
             digest = image_digest(config.image, ENGINES[kind])
             console.print(f"{kind}: image {config.image} {digest}", highlight=False)
-            console.print(f"{kind}: {engine_facts(ENGINES[kind])}", highlight=False)
     console.print(f"filter of system calls: {filter_unavailable_reason() or 'on'}", highlight=False)
     for trusted, whose in ((False, "a model"), (True, "a trusted script")):
         console.print(f"for {whose}: {_pick(config, trusted=trusted)}", highlight=False)

@@ -45,11 +45,6 @@ class WardenSandbox:
         self._activated: dict[str, str] = {}
         self.support = f"{self.state}/support"
 
-    @property
-    def closed(self) -> bool:
-        """Whether `close` has been called."""
-        return self._link.closed
-
     def activate(self, variables: Mapping[str, str], python: str) -> None:
         """Sets variables for every program from now on, and the interpreter of our injected modules."""
         self._activated = {**self._activated, **variables}

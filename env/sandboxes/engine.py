@@ -32,7 +32,6 @@ __all__ = [
     "connect",
     "daemon_errors",
     "describe_error",
-    "engine_facts",
     "engine_unavailable_reason",
     "forget_found_images",
     "image_digest",
@@ -207,15 +206,6 @@ def image_digest(image: str, engine: Engine = DOCKER) -> str | None:
     """The image's id, a digest of its content. Raises SandboxError."""
     with daemon_errors(f"image {image}"), contextlib.closing(connect(engine)) as client:
         return client.images.get(image).id
-
-
-def engine_facts(engine: Engine) -> str:
-    """Which runtimes the engine has and what it says about its security, in one line. Raises SandboxError."""
-    with daemon_errors(f"the {engine.title} refuses"), contextlib.closing(connect(engine)) as client:
-        info: dict[str, Any] = client.info()
-    runtimes = ", ".join(sorted(info.get("Runtimes") or ())) or "unknown"
-    options = ", ".join(str(each).removeprefix("name=") for each in info.get("SecurityOptions") or ()) or "none"
-    return f"runtimes {runtimes} (default {info.get('DefaultRuntime') or 'unknown'}); security: {options}"
 
 
 def ulimits(engine: Engine) -> list[Ulimit]:

@@ -10,21 +10,14 @@ The rows.jsonl that `gumshoe synth` writes can be read too: its rows name a proj
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 from gumshoe.env.diff import apply_patch, reverse_patch, source_paths
 from gumshoe.env.tasks.projects import PYTEST, resolve_project, workspace_from_folder
-from gumshoe.env.tasks.rows import (
-    ACTIVATE,
-    ROOT,
-    Row,
-    RowSource,
-    apply_command,
-    script,
-)
+from gumshoe.env.tasks.rows import ACTIVATE, MAX_BYTES, ROOT, Row, RowSource, apply_command, script
 from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
+from gumshoe.storage import read_bounded
 
 __all__ = ["SWESMITH"]
 
@@ -100,15 +93,9 @@ def _image(row: Row) -> WorkspaceSpec:
 def _folder(row: Row) -> WorkspaceSpec:
     """A project on this machine, with the buggy files laid over it."""
     project = resolve_project(str(row["project"]), row.folder)
-    clean = {path: _text(project / path) for path in source_paths(row["patch"])}
+    files = {path: read_bounded(project / path, MAX_BYTES, error=TaskError) for path in source_paths(row["patch"])}
+    clean = {path: data.decode("utf-8", "surrogateescape") for path, data in files.items()}
     return workspace_from_folder(project, apply_patch(clean, row["patch"]))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise TaskError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _operator(row: Row) -> dict[str, str]:

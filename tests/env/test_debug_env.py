@@ -56,13 +56,10 @@ FIX = call("rewrite", path="calc.py", start=2, end=2, code="    return a + b")
 
 
 def test_it_passes_gymnasiums_own_check(task: Task) -> None:
-    made = gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)
-    assert made.spec is not None
-    assert not made.spec.nondeterministic, "check_env would leave its tests of determinism out"
-    try:
+    with closing(gymnasium.make(ENV_ID, task=task, tools=TOOLS, sandbox=CHEAPEST, trusted=True)) as made:
+        assert made.spec is not None
+        assert not made.spec.nondeterministic, "check_env would leave its tests of determinism out"
         check_env(made.unwrapped)
-    finally:
-        made.close()
 
 
 def test_the_same_calls_lead_to_the_same_observations_rewards_and_infos(env: DebugEnv) -> None:

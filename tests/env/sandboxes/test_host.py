@@ -27,7 +27,6 @@ from gumshoe.env import SandboxConfig
 from gumshoe.env.commands.doctor import try_pytest
 print(try_pytest(SandboxConfig(kind="bubblewrap")))
 """
-WHY = "from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason as why; print(why())"
 STATUS = "CapEff:\t{capabilities}\nSeccomp:\t{seccomp}\n"
 MOUNTS = "21 1 0:18 / / rw,relatime - ext4 /dev/vda rw\n22 21 0:19 / /proc rw,relatime - proc proc rw\n"
 MASKED = MOUNTS + "23 22 0:20 / /proc/acpi ro,relatime - tmpfs tmpfs ro\n"
@@ -105,7 +104,8 @@ def test_a_kernel_that_allows_no_user_namespaces() -> None:
     tried = subprocess.run([*unshare, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         pytest.skip(f"no user namespace can be made here: {tried.stderr.strip()}")
-    why = run_python(WHY, os.environ["PATH"], *unshare, "sh", "-c", limit, "sh")
+    code = "from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason as why; print(why())"
+    why = run_python(code, os.environ["PATH"], *unshare, "sh", "-c", limit, "sh")
     assert why.startswith("user.max_user_namespaces is 0 on this machine: `sudo sysctl user.max_user_namespaces=")
 
 

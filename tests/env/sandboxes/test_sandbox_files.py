@@ -210,18 +210,18 @@ def test_restoring_touches_only_what_differs(sandbox: WardenSandbox) -> None:
     assert sh(sandbox, "stat -c %Z pkg/core.py app.py test_app.py pkg") == before
 
 
-WRECKS = [
-    "rm -rf pkg; echo > pkg",
-    "rm -rf pkg; ln -s / pkg",
-    "chmod 000 pkg; chmod 000 app.py",
-    "rm -rf pkg; mkdir -p pkg/core.py/in/it; chmod 000 pkg/core.py/in",
-    "rm -rf pkg; mkfifo pkg; rm app.py; mkdir app.py; ln -s app.py app.py/app.py",
-    "mkdir -p a/b; touch a/b/c; chmod 555 a/b; chmod 000 a",
-    "rm -rf .[!.]* *; cd /; rmdir $OLDPWD; echo > $OLDPWD",
-]
-
-
-@pytest.mark.parametrize("harm", WRECKS)
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "rm -rf pkg; echo > pkg",
+        "rm -rf pkg; ln -s / pkg",
+        "chmod 000 pkg; chmod 000 app.py",
+        "rm -rf pkg; mkdir -p pkg/core.py/in/it; chmod 000 pkg/core.py/in",
+        "rm -rf pkg; mkfifo pkg; rm app.py; mkdir app.py; ln -s app.py app.py/app.py",
+        "mkdir -p a/b; touch a/b/c; chmod 555 a/b; chmod 000 a",
+        "rm -rf .[!.]* *; cd /; rmdir $OLDPWD; echo > $OLDPWD",
+    ],
+)
 def test_a_wrecked_workspace_is_put_back(sandbox: WardenSandbox, harm: str) -> None:
     name = sandbox.snapshot()
     before = sandbox.walk()

@@ -209,12 +209,10 @@ def test_the_command_lists_shows_and_checks(project: Path, tmp_path: Path, capsy
 @pytest.mark.parametrize(("module", "is_missing"), [("no_such_library", True), ("parts.missing", False)])
 def test_a_module_that_is_not_installed_is_not_taken_for_the_bug(module: str, is_missing: bool, project: Path) -> None:
     """Unless it is one of the repository, which may be the bug."""
-    (project / "parts").mkdir()
-    (project / "test_calc.py").write_text(f"import {module}\n\n\ndef test_add():\n    assert False\n")
-    task, _ = a_task(project)
-    found = "; ".join(check_task(task, Oracle(task_id="calc", gold_patch=""), CHEAPEST).problems)
-    assert ("the module no_such_library is not installed" in found) is is_missing
-    assert ("not installed" in found) is is_missing
+    tests = f"import {module}\n\n\ndef test_add():\n    assert False\n"
+    write_files(project, {"parts/__init__.py": "", "test_calc.py": tests})
+    found = problems(a_task(project, gold_patch="", fail_to_pass=[], pass_to_pass=[]))
+    assert (f"the module {module} is not installed" in found) is is_missing
 
 
 # --- tasks of one project share the run of the repaired repository, and nothing else
