@@ -73,13 +73,7 @@ class EnvironmentInfo:
 
 @dataclass(frozen=True)
 class _Progress:
-    """How far an episode is.
-
-    Attributes:
-        calls: made so far.
-        stop: why it is over; None as long as it is not.
-        context_pack: what `report` handed over, if it was called.
-    """
+    """How far an episode is, why it is over if it is, and what `report` handed over if it was called."""
 
     calls: int = 0
     stop: StopReason | None = None
@@ -88,16 +82,10 @@ class _Progress:
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """What `restore` goes back to.
-
-    Attributes:
-        files: the name of the files' snapshot in the sandbox.
-        tools: what the tools keep, by tool name.
-        edits, history: what the tools have written, and what they have answered.
-        elapsed_s: how long the episode had lasted.
-    """
+    """What `restore` goes back to."""
 
     files: str
+    """The name of the files' snapshot in the sandbox."""
     tools: dict[str, object]
     edits: tuple[Edit, ...]
     history: tuple[Observation, ...]
@@ -212,11 +200,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         return self._shown(Observation(tool="reset", text=self.task.problem_statement))
 
     def step(self, action: ToolCall | ToolAction) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Carries out one call.
-
-        Raises:
-            SandboxError: the sandbox broke, or the episode is over.
-        """
+        """Carries out one call. Raises SandboxError: the sandbox broke, or the episode is over."""
         if self._progress.stop is not None:
             raise SandboxError("the episode is over: call reset() before the next step")
         observation = self._call(action)
@@ -244,8 +228,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def is_whole(self, snapshot: str) -> bool:
         """Whether `restore` brings back from this snapshot all that the tools held. Ask before the next step.
 
-        Raises:
-            SandboxError: there is no such snapshot.
+        Raises SandboxError: there is no such snapshot.
         """
         return self.toolbox.is_whole(self._find_snapshot(snapshot).tools)
 
@@ -256,8 +239,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         the background, and its variables that are not exported, are lost. Servers begin anew if they were called. An
         episode that has ended since goes on; the limits on calls and time count from where the snapshot was made.
 
-        Raises:
-            SandboxError: there is no such snapshot.
+        Raises SandboxError: there is no such snapshot.
         """
         found = self._find_snapshot(snapshot)
         for edit in self.workspace.restore(found.files):
@@ -279,9 +261,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
         """The verifier's verdict on `patch()`, in a sandbox of its own.
 
         None where nothing was changed or too much, and where the tests that decide are hidden and no oracle names them.
-
-        Raises:
-            SandboxError: that sandbox broke.
+        Raises SandboxError: that sandbox broke.
         """
         patch = self.patch()
         if not patch or not self._has_verdicts:
@@ -294,8 +274,7 @@ class DebugEnv(gymnasium.Env[dict[str, Any], Any]):
     def tampering(self) -> tuple[str, ...]:
         """What was done to the harness and, outside of the patch, to the tests' configuration, in the agent's sandbox.
 
-        Raises:
-            SandboxError: the sandbox broke.
+        Raises SandboxError: the sandbox broke.
         """
         try:
             changes = self.workspace.unpatched(CONFIGURATION_FILES)

@@ -40,15 +40,9 @@ HANDED_ON = ("SSL_CERT_FILE", "GIT_SSL_CAINFO", "HTTPS_PROXY", "HTTP_PROXY", "SS
 
 
 def run_git(*words: str, folder: Path | None = None, input: bytes = b"") -> bytes:
-    """What git prints.
+    """What git prints; it is run in a folder of a repository, unless the words of the command name the repository.
 
-    Args:
-        words: the command, with options of git before it.
-        folder: where it is run, in or below a repository; None where the words name the repository.
-        input: what git reads.
-
-    Raises:
-        TaskError: git fails, or takes more than 600 s; with the last line that it prints.
+    Raises TaskError, with the last line that git prints: it fails, or takes more than 600 s.
     """
     place = () if folder is None else ("-C", str(folder))
     with tempfile.TemporaryDirectory() as home:
@@ -146,10 +140,7 @@ def remove_future(sandbox: Sandbox) -> None:
     """Leaves HEAD and its ancestors in the workspace's repository, on one branch, and no other object.
 
     The working tree is not touched; what differed from HEAD before still does. A repository that has no commit is
-    removed.
-
-    Raises:
-        SandboxError: git failed, is missing, or something later than HEAD can still be reached.
+    removed. Raises SandboxError: git failed, is missing, or something later than HEAD can still be reached.
     """
     if not any(entry.path == ".git" and entry.kind == "dir" for entry in sandbox.walk(depth=1)):
         return

@@ -42,15 +42,9 @@ class Exported:
 
 
 def export_tasks(tasks: Iterable[tuple[Task, Oracle]], out: Path, *, base_image: str | None = None) -> Exported:
-    """Writes tasks to a new folder.
+    """Writes tasks to the folder `out`, which is replaced when all is written. Raises TaskError if none can be.
 
-    Args:
-        tasks: with their answers.
-        out: replaced when all is written.
-        base_image: what images are built from; None: the Python image for the task's version.
-
-    Raises:
-        TaskError: no task can be exported.
+    Images are built from `base_image`, else from the Python image for the task's version.
     """
     refused: dict[str, str] = {}
     count = 0

@@ -130,15 +130,9 @@ class ChildProcess:
         self._terminal: fdspawn[bytes] | None = None
 
     def start(self, argv: Sequence[str], environment: Mapping[str, str], files: Sequence[int] = ()) -> SpawnBase[bytes]:
-        """Starts it on a raw terminal, and returns the host's end of that.
+        """Starts a program on a raw terminal with just this environment and these open files, by their numbers.
 
-        Args:
-            argv: the program, with its path, and its arguments.
-            environment: its whole environment.
-            files: descriptors that it inherits, by their numbers.
-
-        Raises:
-            SandboxError: it cannot be started.
+        Returns the host's end of the terminal. Raises SandboxError where it cannot be started.
         """
         try:
             self._process, self._terminal = _start(argv, environment, files)

@@ -207,14 +207,8 @@ _lock = threading.Lock()
 def _environment_image(client: Any, name: str, base: str, ulimits: list[Ulimit]) -> str:
     """The image that is `base` with this environment at /environment, made if it does not exist yet.
 
-    The layer holds the same folder that bubblewrap mounts, linked to the interpreter of `base`.
-
-    Args:
-        ulimits: for the processes that look at `base`.
-
-    Raises:
-        TaskError: the environment is not on this machine, or the image's Python is of another version.
-        DockerException: the daemon refuses.
+    The layer holds the same folder that bubblewrap mounts, linked to the interpreter of `base`. Raises TaskError where
+    the environment is not on this machine, or the image's Python is of another version.
     """
     tag = f"{name}-{client.images.get(base).id.partition(':')[2][:12]}"
     image = f"{REPOSITORY}:{tag}"

@@ -169,10 +169,8 @@ def _use_environment(sandbox: WardenSandbox, task: Task) -> None:
 def _activate(sandbox: WardenSandbox, task: Task) -> None:
     """Runs the task's activation code, if it has any, and keeps the variables that it sets.
 
-    Our injected modules then run on the Python that is first in its `PATH`, unless that is older than 3.6.
-
-    Raises:
-        TaskError: the code failed, or the sandbox has no bash.
+    Our injected modules then run on the Python that is first in its `PATH`, unless that is older than 3.6. Raises
+    TaskError where the code failed, or the sandbox has no bash.
     """
     code = task.workspace.activate
     if not code:

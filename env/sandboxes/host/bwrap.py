@@ -184,12 +184,9 @@ def _try(path: str) -> Bwrap | str:
 
 
 def explain_refusal(message: str, as_root: bool, proc: Path = Path("/proc")) -> str:
-    """Why the kernel refuses namespaces, and what to switch on.
+    """Why the kernel refuses namespaces to a `bwrap` that printed this message, and what to switch on.
 
-    Args:
-        message: what `bwrap` printed.
-        as_root: it ran as root, which needs no user namespace.
-        proc: where the settings of the kernel and the state of this process are read.
+    Root needs no user namespace. The settings of the kernel and the state of this process are read in `proc`.
     """
     if not as_root and _read(proc / "sys/kernel/unprivileged_userns_clone") == "0":
         return _setting("kernel.unprivileged_userns_clone", "0", "1")
