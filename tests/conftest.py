@@ -23,7 +23,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parent.parent
-IMAGE = "gumshoe-python:latest"
 REQUIRED_BY = {
     "docker": "GUMSHOE_REQUIRE_DOCKER",
     "bubblewrap": "GUMSHOE_REQUIRE_DOCKER",
@@ -44,59 +43,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 @functools.cache
-def unavailable_reason(backend: str) -> str | None:
+def reason_to_skip(backend: str) -> str | None:
     """Why `backend` does not work on this machine; None where it does."""
-    return {
-        "docker": _check_docker,
-        "podman": _check_podman,
-        "bubblewrap": _check_bubblewrap,
-        "registry": _check_registry,
-    }[backend]()
+    if backend == "registry":
+        found = shutil.which("docker-registry")
+        return None if found else "docker-registry is not installed (apt-get install docker-registry)"
+    from gumshoe.env.config import SandboxConfig
+    from gumshoe.env.sandboxes.open import unavailable_reason
 
-
-def _check_podman() -> str | None:
-    from gumshoe.env.sandboxes.engine import PODMAN, engine_unavailable_reason
-
-    reason = engine_unavailable_reason(PODMAN, IMAGE)
-    return None if reason is None else f"podman: {reason}"
-
-
-def _check_docker() -> str | None:
-    import docker
-    from docker.errors import DockerException, ImageNotFound
-
-    address = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if address.startswith("unix://"):  # asked first by hand: the SDK leaves its socket open where nobody listens
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(address.removeprefix("unix://"))
-            except OSError as error:
-                return f"no Docker daemon answers at {address}: {error.strerror}"
-    try:
-        client = docker.from_env(timeout=60)
-    except DockerException as error:
-        return f"no Docker daemon answers: {error}"
-    try:
-        client.images.get(IMAGE)
-    except ImageNotFound:
-        return f"the Docker image {IMAGE} is not here: make it with `make image`"
-    except DockerException as error:
-        return f"the Docker daemon refuses: {error}"
-    finally:
-        client.close()
-    return None
-
-
-def _check_bubblewrap() -> str | None:
-    from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
-
-    reason = bubblewrap_unavailable_reason()
-    return None if reason is None else f"bubblewrap: {reason}"
-
-
-def _check_registry() -> str | None:
-    found = shutil.which("docker-registry")
-    return None if found else "docker-registry is not installed (apt-get install docker-registry)"
+    reason = unavailable_reason(backend, None, SandboxConfig())
+    return None if reason is None else f"{backend}: {reason}"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -114,7 +70,7 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for backend in mark.args:
-            reason = unavailable_reason(backend)
+            reason = reason_to_skip(backend)
             if reason is not None and os.environ.get(REQUIRED_BY[backend]) == "1":
                 pytest.fail(f"{REQUIRED_BY[backend]}=1, but {reason}", pytrace=False)
             if reason is not None:

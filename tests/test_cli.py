@@ -215,7 +215,7 @@ def test_a_package_that_is_not_installed_ends_the_command_before_anything_is_run
     "words",
     [
         "collect collect.yaml -p out=OUT",
-        "demo --model m.gguf --out OUT",
+        "demo --sandbox local --model m.gguf --out OUT",
         "eval eval.yaml -p out=OUT",
         "synth --projects casebook:ledger --out OUT",
         "harvest toolz==1.2 --out OUT",
