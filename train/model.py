@@ -79,7 +79,7 @@ def open_renderer(config: RowsConfig, rows: Dataset) -> Renderer:
     """
     tokenizer = starting_tokenizer(config)
     own = tokenizer.chat_template
-    if isinstance(own, str) and any(row.get("tools") for row in conversations(rows.select(range(min(1, len(rows)))))):
+    if isinstance(own, str) and next(conversations(rows)).get("tools"):
         check_tools(tokenizer, own)
     return Renderer(tokenizer, training_template(tokenizer))
 
