@@ -56,8 +56,9 @@ class _Raised:
 class Follower:
     """Follows what a test runs.
 
-    Subclasses watch by `sys.monitoring` or by `sys.settrace`. Only the latter pays for every call of any function, and
-    can be lost: so only there `most_calls` matters, and only there a follower gives up.
+    Subclasses `start` and `stop` it, and watch by `sys.monitoring` or by `sys.settrace`. Only the latter pays for every
+    call of any function, and can be lost: so only there `most_calls` matters, and only there a follower gives up. What
+    was seen is kept until `clear`.
 
     Attributes:
         on: whether what runs now counts.
@@ -81,14 +82,6 @@ class Follower:
         self._calls = {}  # {(id, id): (code object that calls, the one that is called)}
         self._raised = {}  # {id of an exception: its _Raised}
         self._count = 0  # the lines that it ran, each once
-
-    def start(self, most_calls=None):
-        """Begins to follow, until so many functions have been called, of the project or not; None for no limit."""
-        raise NotImplementedError
-
-    def stop(self):
-        """Stops following. What was seen is kept until `clear`."""
-        raise NotImplementedError
 
     def kind(self, filename):
         """The kind of a file."""
