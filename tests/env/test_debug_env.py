@@ -117,7 +117,7 @@ def test_a_report_that_can_be_read_ends_the_episode_and_hands_over_its_pack(env:
     [
         (Limits(steps=1), 10, StopReason.CALL_LIMIT),
         (Limits(steps=40, calls=10), 10, StopReason.CALL_LIMIT),
-        (Limits(wall_s=0.001), 1, StopReason.WALL_LIMIT),
+        (Limits(wall_s=1e-9), 1, StopReason.WALL_LIMIT),
     ],
 )
 def test_a_limit_truncates(task: Task, limits: Limits, calls: int, stop: StopReason) -> None:
