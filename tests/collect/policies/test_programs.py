@@ -24,7 +24,6 @@ from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.gold import GoldEdit, read_gold
 from gumshoe.collect.policies.heuristics import SUSPECT, TRACEBACK, OneLook
 from gumshoe.collect.policies.investigator.policy import Investigator
-from gumshoe.collect.policies.registry import ScriptedPolicy
 from gumshoe.collect.policies.strategy import Strategy, StrategyPolicy
 from gumshoe.collect.policies.teacher import Teacher
 from gumshoe.collect.run.play import play_one
@@ -211,13 +210,6 @@ def test_a_heuristic_that_found_nothing_never_reports(strategy: OneLook, others:
     turn = StrategyPolicy(strategy).complete(messages, schemas(*LISTING))
     assert turn.tool_calls == ()
     assert turn.text.startswith("[report] ")
-
-
-def test_a_script_finds_its_place_and_ends() -> None:
-    script = [Completion(text=str(number), tool_calls=(ToolCall(id="c", name="eval"),)) for number in range(2)]
-    assert [turn.text for turn in converse(ScriptedPolicy(script), ("eval",), "x")] == ["0", "1"]
-    with pytest.raises(ScriptExhausted, match="it has only 2"):
-        converse(ScriptedPolicy(script), ("eval",), "x", "y")
 
 
 def test_a_run_is_replayed_task_by_task(tmp_path: Path, config: Callable[..., CollectConfig]) -> None:

@@ -13,22 +13,6 @@ from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.records import Completion, Message, ToolSchema
 from support.provider_server import Answer, Handler, Provider, provider
 
-__all__ = [
-    "KEY",
-    "MESSAGES",
-    "TOOLS",
-    "ask",
-    "call",
-    "events",
-    "message",
-    "policy_of",
-    "refusal",
-    "said",
-    "stream",
-    "text",
-    "thinking",
-]
-
 KEY = "sk-planted-0123456789abcdef"
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
 MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]

@@ -23,8 +23,6 @@ from gumshoe.records import (
 from gumshoe.storage import write_jsonl
 from gumshoe.tools.evidence.facts import FactReader
 
-__all__ = ["NASTY", "OPENING", "answer", "converse", "episode", "schemas", "trajectory", "write_run"]
-
 
 def write_run(path: Path, *trajectories: Trajectory) -> Path:
     """A run folder that holds nothing but trajectories."""

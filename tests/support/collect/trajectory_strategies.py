@@ -25,8 +25,6 @@ from gumshoe.records import (
 from support.collect.small_trajectories import trajectory
 from support.record_strategies import COUNT, JSON_OBJECTS, SECONDS, TEXT, strategy_of
 
-__all__ = ["foreign", "own"]
-
 DATES = ["", "2026-11-22T08:00:00+00:00"]
 
 
