@@ -15,7 +15,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.episode import NOT_RUN, Episode
-from gumshoe.collect.episode.spec import Agent, EpisodeSpec, make_agent
+from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.spaces import MAX_TEXT, AnyText
 from gumshoe.errors import SandboxError
@@ -38,21 +38,15 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     one) and, once a report has been made, `context_pack`. Texts are escaped (see `gumshoe.text`), so that a
     model's tokenizer finds no control token in them; the records in `info` are as they are.
 
-    Args:
-        env: a `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns.
-        describe: whether the first observation describes the tools.
-        agent: nudges, and tools that are unlocked on the way; by default, those of the agent `react`.
+    It wraps a `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns.
     """
 
-    def __init__(
-        self, env: gymnasium.Env[Any, Any], *, describe: bool = True, agent: AgentConfig | None = None
-    ) -> None:
-        RecordConstructorArgs.__init__(self, describe=describe, agent=agent)
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        RecordConstructorArgs.__init__(self)
         gymnasium.Wrapper.__init__(self, env)  # pyright: ignore[reportUnknownMemberType]
         self.action_space = AnyText(min_length=0, max_length=MAX_TEXT)
         self.observation_space = AnyText(min_length=0, max_length=MAX_TEXT)
-        self._describe = describe
-        self._agent: Agent = make_agent(agent or AgentConfig(kind="react"))
+        self._agent = make_agent(AgentConfig(kind="react"))
         self._episode: Episode | None = None
 
     @property
@@ -69,7 +63,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self._episode = Episode(EpisodeSpec(task, seed=seed or 0), self._agent, environment=self.env)
         self._episode.start(options)
         problem = Observation(tool="reset", text=task.problem_statement)
-        text = escape(f"{self.prompt}\n\n{problem.text}" if self._describe else problem.text)
+        text = escape(f"{self.prompt}\n\n{problem.text}")
         return text[:MAX_TEXT], {"observation": problem, "observations": [problem], "stop": None}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:

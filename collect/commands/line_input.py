@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, Protocol
+from typing import IO, Any, TypeAlias
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -32,20 +32,8 @@ class Suggestion:
 Suggest = Callable[[str], Iterable[Suggestion]]
 
 
-class LineInput(Protocol):
-    """Asks a person for lines. Both methods return None at the end of the input."""
-
-    def line(self, prompt: str, prefix: str = "") -> str | None:
-        """One line. `prefix` is what will stand before it, for completion. Raises KeyboardInterrupt."""
-        ...
-
-    def text(self, prompt: str, initial: str) -> str | None:
-        """Several lines, beginning from `initial`. Raises KeyboardInterrupt."""
-        ...
-
-
 class PipeInput:
-    """Reads lines as they come; several lines end with a line that holds a single period."""
+    """Reads lines as they come; several lines end with a line that holds a single period. None is the end of all."""
 
     def __init__(self, source: IO[str]) -> None:
         self._source = source
@@ -76,18 +64,22 @@ class TerminalInput:
         self._editor: PromptSession[str] = PromptSession(multiline=True, key_bindings=_finish_with_control_d())
 
     def line(self, prompt: str, prefix: str = "") -> str | None:
-        """One line."""
+        """One line; `prefix` is what will stand before it, for completion. Raises KeyboardInterrupt."""
         try:
             return self._session.prompt(prompt, completer=_Completer(self._suggest, prefix))
         except EOFError:
             return None
 
     def text(self, prompt: str, initial: str) -> str | None:
-        """Several lines, edited in place; Ctrl-D accepts them."""
+        """Several lines, edited in place; Ctrl-D accepts them. Raises KeyboardInterrupt."""
         try:
             return self._editor.prompt(prompt, default=initial, prompt_continuation=" " * len(prompt))
         except EOFError:
             return None
+
+
+LineInput: TypeAlias = PipeInput | TerminalInput
+"""Asks a person for lines."""
 
 
 class _Completer(Completer):

@@ -145,7 +145,15 @@ def finished_trajectory(episode: Episode, policy: Policy) -> Trajectory:
         scores=(*_scores(episode, grade), *_report_scores(episode)),
         tampering=(*tampering, *(() if grade is None or grade.verdict is None else grade.verdict.tampering)),
         usage=episode.usage,
-        provenance=_provenance(episode),
+        provenance=Provenance(
+            gumshoe=__version__,
+            python=platform.python_version(),
+            sandbox=episode.info.sandbox,
+            image_digest=episode.info.image_digest,
+            config_hash=episode.spec.run,
+            seed=episode.spec.seed,
+            created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        ),
         branch=episode.spec.branch,
     )
 
@@ -204,15 +212,3 @@ def _report_scores(episode: Episode) -> tuple[Score, ...]:
     found = lines_overlap(pack.locations if pack is not None else (), gold_lines(oracle.gold_patch))
     why = f"{found.shared} of {found.gold} lines, {found.named} named" if pack is not None else "no report"
     return (Score(name=REPORT_SCORE, value=found.f1, explanation=why),)
-
-
-def _provenance(episode: Episode) -> Provenance:
-    return Provenance(
-        gumshoe=__version__,
-        python=platform.python_version(),
-        sandbox=episode.info.sandbox,
-        image_digest=episode.info.image_digest,
-        config_hash=episode.spec.run,
-        seed=episode.spec.seed,
-        created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    )

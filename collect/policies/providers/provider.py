@@ -35,6 +35,8 @@ OVERFLOW_SIGNS = (
 )
 LONGEST_S, LONGEST_RETRY_AFTER_S = 60.0, 300.0
 """The longest wait between two attempts, and the longest that a server may ask for."""
+MISFITS = (AssertionError, AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError)
+"""What the SDKs raise where a server's answer has other types: they do not check it."""
 MARK = "[key]"
 MIN_KEY, MIN_SECRET = 6, 16
 """Shorter keys are the dummies of local servers (`EMPTY`, `not-needed`): the shortest that a message may not show, and
@@ -158,16 +160,7 @@ class ProviderPolicy(ABC, Generic[ConfigT]):
             raise Transient(self._shown(f"the answer broke off: {error or type(error).__name__}")) from None
         except (ValidationError, RecursionError) as error:
             raise Transient(self._shown(f"the answer cannot be stored: {error}")) from None
-        except (
-            AssertionError,
-            AttributeError,
-            LookupError,
-            OverflowError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
-            # The SDKs do not check what a server sends against their types.
+        except MISFITS as error:
             raise Transient(self._shown(f"the answer does not fit the API: {type(error).__name__}: {error}")) from None
 
     def _meaning(self, error: Any) -> Exception:
