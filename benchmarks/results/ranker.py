@@ -37,11 +37,11 @@ from gumshoe.eval.score.metrics import acc_at, edited_functions
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
 from gumshoe.tools.ranking.ranker import probabilities, rank_by_signals
-from gumshoe.tools.ranking.signals import Signals
+from gumshoe.tools.ranking.signals import SIGNALS
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.tracebacks import own_frames
 
-NAMES = tuple(Signals.__dataclass_fields__)
+NAMES = tuple(SIGNALS)
 FOLDS = 5
 BESIDE = 0.25
 """How much a bug of another kind counts: in cross-validation, more made the model worse on people's bugs."""
@@ -147,7 +147,7 @@ def _right(bug: Bug) -> np.ndarray:
 
 def by_model(model: Mapping[str, Any] | None = None) -> Order:
     """The order of a model; None: of the one that `suspects` uses."""
-    return lambda bug: _sorted(bug, probabilities([Signals(**signals) for _, signals in bug["functions"]], model))
+    return lambda bug: _sorted(bug, probabilities([signals for _, signals in bug["functions"]], model))
 
 
 def by_signal(name: str) -> Order:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -19,7 +18,7 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import TestRun
-from gumshoe.tools.ranking.signals import Failures, Signals, candidates, is_mentioned, signals_of
+from gumshoe.tools.ranking.signals import Failures, candidates, is_mentioned, signals_of
 from gumshoe.tools.ranking.spectrum import Spectrum, Suspect, read_sources
 
 __all__ = ["probabilities", "rank_by_signals"]
@@ -29,13 +28,7 @@ _SEARCHED = 300
 
 
 def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> list[Suspect]:
-    """The functions that failing tests run or mention, likeliest first.
-
-    Args:
-        workspace: where the sources are.
-        ran: the run that was followed, with the outcomes of its tests as far as they are known.
-        spectrum: what ran in it.
-    """
+    """The functions that failing tests run or mention, likeliest first. `ran` is the run that was followed."""
     failing = [outcome for outcome in ran.outcomes if outcome.failed]
     failures = Failures(failing, read_sources(workspace, (outcome.id.partition("::")[0] for outcome in failing)))
     paths = (*spectrum.lines, *_files_defining(workspace, failures.mentioned))
@@ -43,7 +36,7 @@ def rank_by_signals(workspace: Workspace, ran: TestRun, spectrum: Spectrum) -> l
     found = [function for function in functions if function.lines or is_mentioned(function, failures)]
     signals = signals_of(found, spectrum, failures)
     suspects = [
-        function.as_suspect(spectrum, probability, asdict(known))
+        function.as_suspect(spectrum, probability, known)
         for function, known, probability in zip(found, signals, probabilities(signals), strict=True)
     ]
     return sorted(suspects, key=lambda suspect: (-suspect.score, suspect.path, suspect.span.start))
@@ -72,20 +65,17 @@ def _model() -> dict[str, Any]:
     return model
 
 
-def probabilities(found: Sequence[Signals], model: Mapping[str, Any] | None = None) -> list[float]:
-    """The probability of each candidate. What they leave of 1 is that the bug is in none of them.
+def probabilities(found: Sequence[Mapping[str, float]], model: Mapping[str, Any] | None = None) -> list[float]:
+    """The probability of each candidate by its signals. What they leave of 1 is that the bug is in none of them.
 
-    Args:
-        found: the signals of the candidates.
-        model: as `ranker.json` holds it; None: that one.
+    `model` is as `ranker.json` holds it, and that one unless another is given.
     """
     model = model or _model()
-    utilities = [_utility(signals, model["signals"]) for signals in found]
+    utilities = [
+        sum(of["weight"] * (signals[name] - of["mean"]) / of["deviation"] for name, of in model["signals"].items())
+        for signals in found
+    ]
     highest = max(utilities, default=0.0)
     weights = [math.exp(utility - highest) for utility in utilities]
     total = sum(weights)
     return [(1 - model["elsewhere"]) * weight / total for weight in weights]
-
-
-def _utility(signals: Signals, fitted: dict[str, Any]) -> float:
-    return sum(of["weight"] * (getattr(signals, name) - of["mean"]) / of["deviation"] for name, of in fitted.items())

@@ -2,11 +2,11 @@
 
 A signal is a number. Those of the spectrum are of the function's most suspicious line; those of words compare its
 source with what the failing tests and their messages say; the others say where in the run it was, and what kind of
-function it is. `Signals` has the list.
+function it is. `SIGNALS` has the list.
 
-To add a signal: a field of `Signals` with its description, a helper or an argument in `signals_of` that fills it, and,
-if a model is to read it as a reason, an entry of `REASONS` in `tools/suspects.py`. Then record the signals of the bugs
-again and fit the model: see `benchmarks/results/ranker.py`.
+To add a signal: an entry of `SIGNALS` with its description, one in `signals_of` that fills it, and, if a model is to
+read it as a reason, one of `REASONS` in `tools/suspects.py`. Then record the signals of the bugs again and fit the
+model: see `benchmarks/results/ranker.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, ochiai, 
 from gumshoe.tools.runs.tracebacks import own_frames
 
 __all__ = [
+    "SIGNALS",
     "CandidateFunction",
     "Failures",
     "Index",
-    "Signals",
     "candidates",
     "identifiers",
     "is_mentioned",
@@ -45,67 +45,36 @@ _TESTS = 10
 _REFUSED = re.compile(r"([^\W\d][\w.]*)\(\) (?:got an unexpected|got multiple|missing \d|takes )")
 
 
-@dataclass(frozen=True)
-class Signals:
-    """The signals of one function. Shares and scores of formulas are from 0 to 1.
-
-    Attributes:
-        ochiai: the highest value of its lines.
-        dstar: the same, as a share of the highest of all functions.
-        tarantula: the highest value of its lines.
-        barinel: the highest value of its lines.
-        entry: Ochiai of the function as a whole.
-        rarity: the logarithm of how few passing tests run it.
-        exclusive: the logarithm of how many of its lines only failing tests run.
-        executed: the logarithm of how many of its lines failing tests run.
-        distance: the logarithm of the number of calls between it and the frame that failed.
-        in_traceback: share of the failing tests in whose traceback it is.
-        innermost: share of the failing tests in whose traceback it is the last function of the project.
-        raised: share of the failing tests in which that is at a `raise` or an `assert`.
-        test_words: BM25 of its source for the words of the failing tests, as a share of the highest of all.
-        message_words: the same for the words of their messages.
-        line_words: the same for the words of the lines of the tests that failed.
-        in_test: 1 if its name is in a failing test.
-        in_message: 1 if it is in the message of one.
-        in_line: 1 if it is in the line of a test that failed.
-        refused: 1 if a message says that it refused a call.
-        test_name: share of the words of its name that are in the name of a failing test.
-        class_test_name: the same for the name of its class.
-        file_test_file: share of the words of its file's name that are in that of a failing test's.
-        size: the logarithm of the number of its lines.
-        special: 1 for a special method.
-        init: 1 for one that makes an object.
-        private: 1 if its name begins with one underscore.
-        prints: 1 for one that prints an object.
-    """
-
-    ochiai: float
-    dstar: float
-    tarantula: float
-    barinel: float
-    entry: float
-    rarity: float
-    exclusive: float
-    executed: float
-    distance: float
-    in_traceback: float
-    innermost: float
-    raised: float
-    test_words: float
-    message_words: float
-    line_words: float
-    in_test: float
-    in_message: float
-    in_line: float
-    refused: float
-    test_name: float
-    class_test_name: float
-    file_test_file: float
-    size: float
-    special: float
-    init: float
-    private: float
-    prints: float
+SIGNALS = {
+    "ochiai": "the highest value of its lines",
+    "dstar": "the same, as a share of the highest of all functions",
+    "tarantula": "the highest value of its lines",
+    "barinel": "the highest value of its lines",
+    "entry": "Ochiai of the function as a whole",
+    "rarity": "the logarithm of how few passing tests run it",
+    "exclusive": "the logarithm of how many of its lines only failing tests run",
+    "executed": "the logarithm of how many of its lines failing tests run",
+    "distance": "the logarithm of the number of calls between it and the frame that failed",
+    "in_traceback": "share of the failing tests in whose traceback it is",
+    "innermost": "share of the failing tests in whose traceback it is the last function of the project",
+    "raised": "share of the failing tests in which that is at a `raise` or an `assert`",
+    "test_words": "BM25 of its source for the words of the failing tests, as a share of the highest of all",
+    "message_words": "the same for the words of their messages",
+    "line_words": "the same for the words of the lines of the tests that failed",
+    "in_test": "1 if its name is in a failing test",
+    "in_message": "1 if it is in the message of one",
+    "in_line": "1 if it is in the line of a test that failed",
+    "refused": "1 if a message says that it refused a call",
+    "test_name": "share of the words of its name that are in the name of a failing test",
+    "class_test_name": "the same for the name of its class",
+    "file_test_file": "share of the words of its file's name that are in that of a failing test's",
+    "size": "the logarithm of the number of its lines",
+    "special": "1 for a special method",
+    "init": "1 for one that makes an object",
+    "private": "1 if its name begins with one underscore",
+    "prints": "1 for one that prints an object",
+}
+"""What each signal of a function is. Shares and scores of formulas are from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +116,7 @@ def is_mentioned(function: CandidateFunction, failures: Failures) -> bool:
 
 
 def candidates(texts: Mapping[str, str], spectrum: Spectrum) -> list[CandidateFunction]:
-    """The functions in files of the project, tests left out, by path and place.
-
-    Args:
-        texts: the files by path.
-        spectrum: what ran.
-    """
+    """The functions in files of the project, which are given by path, tests left out."""
     return [
         CandidateFunction(path, span, owner, source, lines)
         for path, text in sorted(texts.items())
@@ -180,16 +144,12 @@ def _inside(lines: Mapping[int, tuple[int, int]], span: Span) -> dict[int, tuple
 
 
 class Failures:
-    """What failing tests say: their names, code and messages.
+    """What failing tests, whose files are given by path, say: their names, code and messages.
 
     Attributes:
         texts: what is compared with the source of functions, by where it is from.
         refused: what the messages say refused a call.
         mentioned: all identifiers in the messages, in the lines that failed, and in the code of the tests.
-
-    Args:
-        outcomes: of the failing tests.
-        texts: the files of tests by path.
     """
 
     def __init__(self, outcomes: Sequence[TestOutcome], texts: Mapping[str, str]) -> None:
@@ -214,7 +174,7 @@ def _tests(text: str | None, name: str) -> Iterator[str]:
             yield source
 
 
-def signals_of(found: Sequence[CandidateFunction], spectrum: Spectrum, failures: Failures) -> list[Signals]:
+def signals_of(found: Sequence[CandidateFunction], spectrum: Spectrum, failures: Failures) -> list[dict[str, float]]:
     """The signals of each candidate."""
     mentioned = {where: identifiers(text) for where, text in failures.texts.items()}
     index = Index(words(function.source) for function in found)
@@ -226,24 +186,23 @@ def signals_of(found: Sequence[CandidateFunction], spectrum: Spectrum, failures:
     }
     scores["dstar"] = _shares(scores["dstar"])
     tracebacks = [own_frames(outcome.frames) for outcome in failures.outcomes]
-    # `_ran` fills entry to distance, `_in_tracebacks` in_traceback to raised, and `_named` in_test to in_line.
     return [
-        Signals(
+        {
             **{name: values[number] for name, values in scores.items()},
             **_ran(function, spectrum),
             **_in_tracebacks(function, tracebacks),
             **{f"{where}_words": shares[number] for where, shares in relevance.items()},
             **_named(function, mentioned),
-            test_name=_common(words(function.name), test_words),
-            class_test_name=_common(words(function.owner), test_words),
-            file_test_file=_common(words(posixpath.basename(function.path).removesuffix(".py")), file_words),
-            refused=float(any(_is_refused(function, name, mentioned["line"]) for name in failures.refused)),
-            size=math.log1p(function.span.end - function.span.start + 1),
-            special=float(function.is_special),
-            init=float(function.name == "__init__"),
-            private=float(function.name.startswith("_") and not function.is_special),
-            prints=float(function.name in ("__repr__", "__str__")),
-        )
+            "test_name": _common(words(function.name), test_words),
+            "class_test_name": _common(words(function.owner), test_words),
+            "file_test_file": _common(words(posixpath.basename(function.path).removesuffix(".py")), file_words),
+            "refused": float(any(_is_refused(function, name, mentioned["line"]) for name in failures.refused)),
+            "size": math.log1p(function.span.end - function.span.start + 1),
+            "special": float(function.is_special),
+            "init": float(function.name == "__init__"),
+            "private": float(function.name.startswith("_") and not function.is_special),
+            "prints": float(function.name in ("__repr__", "__str__")),
+        }
         for number, function in enumerate(found)
     ]
 
@@ -296,12 +255,8 @@ def _common(found: Iterable[str], wanted: set[str]) -> float:
 
 
 def _is_refused(function: CandidateFunction, refused: str, in_line: set[str]) -> bool:
-    """Whether a candidate is the one that a message says refused a call; before Python 3.10 its class is not named.
-
-    Args:
-        function: the candidate.
-        refused: as the message names it.
-        in_line: the identifiers of the line of the test that failed.
+    """Whether a candidate is the one that a message says refused a call; before Python 3.10 its class is not named, but
+    it is among the identifiers of the test's line.
     """
     if refused == "__init__":
         return function.name == refused and function.owner in in_line
