@@ -14,9 +14,8 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import FAILING, DebugFrame, Decision, Observation, Reproduction, TestOutcome, TestRun
 from gumshoe.text import cut, cut_line, plural
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.runs.commands import is_pytest
+from gumshoe.tools.runs.commands import is_pytest, syntax_error
 from gumshoe.tools.runs.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
-from gumshoe.tools.runs.scripts import syntax_error
 from gumshoe.tools.runs.tracebacks import describe_frame, printed_frames, with_frames
 
 __all__ = ["SHOW_OUTCOMES", "Eval", "Reproduce", "as_data", "describe", "failing_outcomes"]

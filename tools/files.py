@@ -12,7 +12,7 @@ from gumshoe.records import Decision, Entry, Observation
 from gumshoe.text import cut_line, plural
 from gumshoe.tools.base import TEXT_LIMIT, BaseTool
 from gumshoe.tools.code.source import SourceFile, read_source
-from gumshoe.tools.runs.scripts import syntax_error
+from gumshoe.tools.runs.commands import syntax_error
 
 __all__ = ["Grep", "ListDir", "Rewrite", "View"]
 

@@ -11,8 +11,16 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import Edit, Observation
 from gumshoe.tools.base import BaseTool
-from gumshoe.tools.runs.debug_session import DebugSession, Exchange, follow
-from gumshoe.tools.runs.debugger_answers import Answer, BreakpointState, CommandResult, describe_results, program_output
+from gumshoe.tools.runs.debug_session import (
+    Answer,
+    BreakpointState,
+    CommandResult,
+    DebugSession,
+    Exchange,
+    describe_results,
+    follow,
+    program_output,
+)
 from gumshoe.tools.runs.outcomes import describe_end
 
 __all__ = ["Debug"]

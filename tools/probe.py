@@ -53,23 +53,21 @@ class ProbeTool(BaseTool):
             raise ToolFailure("bad_arguments", f"give 1 to {MOST_AT_ONCE} probes, not {len(probes)}")
         for probe in probes:
             workspace.read_text(probe.path)
-        probed = run_probes(workspace, probes)
+        outcomes, results = run_probes(workspace, probes)
         asked = [bool(getattr(probe, "expression", "")) and "value" not in probe.model_fields_set for probe in probes]
         lines = [
             f"{number} {describe_place(probe)}: "
-            + (_values(probe, result.readings, probed.outcomes) if question else _marked(result.check))
-            for number, (probe, question, result) in enumerate(zip(probes, asked, probed.results, strict=True), start=1)
+            + (_values(probe, result.readings, outcomes) if question else _marked(result.check))
+            for number, (probe, question, result) in enumerate(zip(probes, asked, results, strict=True), start=1)
         ]
         checks = [
             None if question else result.check.model_dump(mode="json")
-            for question, result in zip(asked, probed.results, strict=True)
+            for question, result in zip(asked, results, strict=True)
         ]
         data = {
             "probes": [probe.model_dump(mode="json") for probe in probes],
             "checks": checks,
-            "looks": [
-                [reading.model_dump(mode="json") for reading in result.readings[:_KEPT]] for result in probed.results
-            ],
+            "looks": [[reading.model_dump(mode="json") for reading in result.readings[:_KEPT]] for result in results],
         }
         return self.observe("\n".join(lines), data)
 

@@ -14,8 +14,8 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Observation
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.code.functions import Function, find_function
+from gumshoe.tools.runs.commands import Script
 from gumshoe.tools.runs.outcomes import describe_end
-from gumshoe.tools.runs.scripts import Script
 from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 

@@ -31,7 +31,7 @@ from gumshoe.records import SessionReply
 from gumshoe.tools.bash import Bash
 from gumshoe.tools.code.functions import Span
 from gumshoe.tools.ranking.spectrum import FORMULAS, rank, read_spectrum
-from gumshoe.tools.runs.debugger_answers import describe_results, program_output, read_announcement, read_answer
+from gumshoe.tools.runs.debug_session import describe_results, program_output, read_announcement, read_answer
 from gumshoe.tools.runs.forked_runs import ForkOutcome, read_answers
 from gumshoe.tools.runs.outcomes import parse_unittest, read_outcomes
 from gumshoe.tools.runs.trace_comparison import compare, summarize

@@ -29,12 +29,7 @@ _NOISE = {"title", "$defs", "additionalProperties"}
 
 @dataclass(frozen=True)
 class CallSignature:
-    """How a tool is called: what the model reads, and the check of what it answers.
-
-    Attributes:
-        parameters: the JSON schema of the arguments.
-        adapters: what checks and converts each argument.
-    """
+    """How a tool is called: what the model reads, `parameters` being a JSON schema, and the check of its answer."""
 
     name: str
     description: str
@@ -120,12 +115,8 @@ def _explain(name: str, error: ValidationError) -> str:
 
 
 def read_signature(function: Callable[..., Any], name: str, *, skip: int = 0) -> CallSignature:
-    """Reads how `function` is called.
-
-    Args:
-        function: typed in full; its docstring's text is the description, its `Args:` describe the arguments.
-        name: the tool's name.
-        skip: leading parameters that the model does not give (`self`, `workspace`).
+    """Reads how `function` is called: typed in full; its docstring's text is the description, its `Args:` describe the
+    arguments, without the first ones that are to `skip`, which the model does not give (`self`, `workspace`).
 
     Raises:
         TypeError: there is no docstring, or a parameter has no type, one that is not known, or one that JSON cannot

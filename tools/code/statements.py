@@ -163,17 +163,10 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def with_change(path: str, lines: Mapping[int, str], line: int, do: str) -> list[str] | None:
-    """The lines, in their order, with a change made to the statement that begins at a line.
+    """Consecutive lines of a file, by number, with a change made to the statement that begins at one of them.
 
-    Args:
-        path: the file, for the parser's messages.
-        lines: consecutive lines of it by number.
-        line: the line that is changed.
-        do: the change, see `whatif`.
-
-    Returns:
-        None where the change cannot be written as code in place of one statement: it runs before the statement, the
-        statement has a block, or others share its line.
+    None where the change (see `whatif`) cannot be written as code in place of one statement: it runs before the
+    statement, the statement has a block, or others share its line.
     """
     statement = _statement(path, lines, line)
     if statement is None:

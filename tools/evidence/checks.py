@@ -68,14 +68,6 @@ class ProbeResult:
     readings: Sequence[ProbeReading] = ()
 
 
-@dataclass(frozen=True)
-class Probed:
-    """What came of each probe, and the tests' outcomes."""
-
-    outcomes: Mapping[str, TestOutcome]
-    results: list[ProbeResult]
-
-
 def check_findings(workspace: Workspace, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings with what came of their probes, which all run at once.
 
@@ -114,13 +106,18 @@ def check_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> list[C
     if all(probe is None for probe in probes):
         return [_unchecked(_NO_PROBE) for _ in probes]
     try:
-        return [result.check for result in run_probes(workspace, probes).results]
+        return [result.check for result in run_probes(workspace, probes)[1]]
     except ToolFailure as failure:
         return [_unchecked(_NO_PROBE if probe is None else failure.message) for probe in probes]
 
 
-def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
-    """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure."""
+def run_probes(
+    workspace: Workspace, probes: Sequence[Probe | None]
+) -> tuple[Mapping[str, TestOutcome], list[ProbeResult]]:
+    """Runs the tests once under all probes that stop, and once for each that changes a line. Raises ToolFailure.
+
+    Returns the outcomes of the unchanged tests, and what came of each probe.
+    """
     stops = [(place, probe) for place, probe in enumerate(probes) if isinstance(probe, StopProbe)][:MOST_PROBES]
     changes = [(place, probe) for place, probe in enumerate(probes) if isinstance(probe, WhatIfProbe)][:MOST_VARIANTS]
     runs = run_forked(workspace, [probe for _, probe in changes], [probe for _, probe in stops])
@@ -132,7 +129,7 @@ def run_probes(workspace: Workspace, probes: Sequence[Probe | None]) -> Probed:
         results[place] = ProbeResult(_judge_stop(probe, found, runs), seen)
     for (place, probe), change in zip(changes, runs.changes, strict=True):
         results[place] = ProbeResult(_judge_change(probe, change))
-    return Probed(runs.outcomes, results)
+    return runs.outcomes, results
 
 
 def read_readings(data: bytes) -> list[ProbeReading]:

@@ -137,9 +137,7 @@ def _about(place: StopProbe, expression: str, value: str) -> StopProbe:
 def _place_of(stop: Mapping[str, Any], before: StopProbe | None) -> StopProbe | None:
     """The probe that stops where the program has stopped; None if there is none.
 
-    Args:
-        stop: the stop, or another frame of the same one, which then says how far up that is.
-        before: the probe of the last stop.
+    The stop may be another frame of the one `before`, and then says how far up that is.
     """
     if stop["reason"] == "frame":
         return before and before.model_copy(update={"up": stop.get("up", 0)})
@@ -236,16 +234,9 @@ def _settled(call: Mapping[str, Any], lines: Sequence[int]) -> Iterator[tuple[in
 
 
 def numbered_text(observation: Observation, facts: Sequence[Fact]) -> tuple[str, tuple[Fact, ...]]:
-    """The text of an observation with the number in front of each fact that it shows.
+    """The text of an observation with the number in front of each of its facts that it shows, and these, in order.
 
     After a look with the debugger, a last line spells out how to cite, for small models that learn to copy it.
-
-    Args:
-        observation: the one whose text is wanted.
-        facts: its facts.
-
-    Returns:
-        The text, and the facts that have a number there, in the order of the text.
     """
     text = observation.text
     marks: dict[int, Fact] = {}

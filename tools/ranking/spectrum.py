@@ -20,8 +20,7 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import TestRun
 from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.code.source import read_source
-from gumshoe.tools.runs.commands import is_pytest
-from gumshoe.tools.runs.scripts import Script, read_written
+from gumshoe.tools.runs.commands import Script, is_pytest, read_written
 
 __all__ = [
     "FORMULAS",
@@ -124,12 +123,7 @@ def rank(
     """The functions that failing tests run, most suspicious first.
 
     A function is as suspicious as its most suspicious line. Among equals, the nearest to the frame that failed comes
-    first, then the one with more such lines.
-
-    Args:
-        spectrum: what ran.
-        functions: by path, outer before inner; a line belongs to the innermost one.
-        formula: how suspicious a line is.
+    first, then the one with more such lines. A line belongs to the innermost of the `functions`.
     """
     found = [
         suspect
@@ -161,10 +155,7 @@ def worst_lines(
 ) -> tuple[float, tuple[int, ...]]:
     """The highest score of some lines, and those that have it; 0 where there are no lines.
 
-    Args:
-        counted: by line, how many failing and passing tests ran it.
-        spectrum: what else ran.
-        formula: how suspicious a line is.
+    `counted` says, by line, how many failing and passing tests ran it.
     """
     scores = {line: formula(*counts, spectrum.failed, spectrum.passed) for line, counts in counted.items()}
     highest = max(scores.values(), default=0.0)

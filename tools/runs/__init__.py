@@ -4,11 +4,11 @@
 |---|---|---|
 | the test command | `Workspace.run_tests`, which asks `outcomes` how | `outcomes`, `tracebacks` |
 | tests with lines changed, or with probes | `forked_runs` | `forked_runs` |
-| tests whose lines are noted | `Workspace.run_tests` with a plugin, or `scripts.Script` | `ranking.spectrum` |
-| tests with one function traced | `scripts.Script` | `traced_calls`, `trace_comparison` |
-| a program under the debugger | `debug_session` | `debugger_answers` |
+| tests whose lines are noted | `Workspace.run_tests` with a plugin, or `commands.Script` | `ranking.spectrum` |
+| tests with one function traced | `commands.Script` | `traced_calls`, `trace_comparison` |
+| a program under the debugger | `debug_session` | `debug_session` |
 | the reproduction of an issue | `reproductions` | `tracebacks` |
 
-`commands` reads and writes command lines, `scripts` starts our own programs in the sandbox (`gumshoe.env.inside`).
+`commands` reads and writes command lines, and starts our own programs in the sandbox (`gumshoe.env.inside`).
 What comes from a sandbox was written by the code under test, or beside it, and is checked before it is used.
 """

@@ -1,22 +1,31 @@
 """Command lines: what a command is, which Python command is behind it, and how to put a program of ours in front of it.
 
-The programs of `env/inside` run the project's own program: `debug_argv` puts one of them in front of it.
+The programs of `env/inside` run the project's own program: `debug_argv` puts one of them in front of it, and `Script`
+starts those that take a request.
 """
 
 from __future__ import annotations
 
 import configparser
+import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from posixpath import basename
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from gumshoe.env.inside.loading import PACKAGE
-from gumshoe.protocols import Sandbox
+from gumshoe.protocols import Sandbox, Workspace
+from gumshoe.records import ExecResult
+from gumshoe.tools.code.source import split_lines
 
 __all__ = [
     "NO_TRACEBACKS",
     "PLAIN_OUTPUT",
+    "Script",
     "debug_argv",
     "ignores_path",
     "is_pytest",
@@ -25,6 +34,8 @@ __all__ = [
     "pytest_options",
     "python_behind",
     "python_words",
+    "read_written",
+    "syntax_error",
     "tox_variables",
 ]
 
@@ -85,12 +96,7 @@ def debug_argv(sandbox: Sandbox, entrypoint: Sequence[str], program: str = "debu
 
 
 def our_program(support: str, name: str) -> list[str]:
-    """The words that follow an interpreter to run a program of `env/inside`, before its arguments.
-
-    Args:
-        support: the sandbox's support folder.
-        name: of the program's module, such as `runs.whatif`.
-    """
+    """The words that follow an interpreter to run a program of `env/inside`, such as `runs.whatif`."""
     return [f"{support}/{PACKAGE}/__main__.py", name]
 
 
@@ -100,11 +106,8 @@ def our_plugin(name: str) -> str:
 
 
 def python_behind(sandbox: Sandbox, argv: Sequence[str]) -> tuple[str, ...] | None:
-    """The Python program that a command starts by way of tox or of another program; None if there is none to be seen.
-
-    Args:
-        sandbox: where the command is run; tox is asked there what it runs.
-        argv: the command.
+    """The Python program that a command starts by way of tox, which is asked in the sandbox what it runs, or of another
+    program; None if there is none to be seen.
     """
     return _behind_tox(sandbox, argv) or _behind_launcher(argv)
 
@@ -190,4 +193,78 @@ def _pytest_of(section: configparser.SectionProxy) -> tuple[str, ...] | None:
         if command and is_pytest(command):
             words = python_words(command)
             return (section["env_python"], *(command[words:] if words else ["-m", "pytest", *command[1:]]))
+    return None
+
+
+# - our programs that take a request, and what they write
+
+
+_MARGIN_S = 2.0
+_CHECK_TIMEOUT_S = 20.0
+_PROBLEM = TypeAdapter(tuple[str, str, int | None])
+
+
+class Script:
+    """One of the programs that run the tests in their own way: `runs.suspects`, `runs.whatif` or `runs.trace`.
+
+    Attributes:
+        folder: where its request lies, and what it writes.
+    """
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self._workspace = workspace
+        self._name = name
+        self.folder = f"{workspace.sandbox.support}/{name}"
+
+    def run(self, request: Mapping[str, Any], options: str = "", seconds: float | None = None) -> ExecResult:
+        """Runs the entrypoint under it, in the workspace, which is put back afterward. `folder` is emptied before.
+
+        Args:
+            request: without its `deadline_s`, which leaves it time to end before it is killed.
+            options: of pytest, beside those that are set. It prints no tracebacks, since nobody reads them.
+            seconds: its deadline, if that is to come before the task's limit for one command.
+        """
+        sandbox, timeout = self._workspace.sandbox, self._workspace.task.limits.command_timeout_s
+        deadline = max(1.0, timeout - _MARGIN_S)
+        sandbox.prepare_support()
+        data = json.dumps({**request, "deadline_s": deadline if seconds is None else min(seconds, deadline)})
+        sandbox.run(["rm", "-rf", self.folder], timeout=timeout)
+        sandbox.write_file(f"{self.folder}/request.json", data.encode(), inside=False)
+        before = sandbox.snapshot()
+        argv = debug_argv(sandbox, self._workspace.debug_entrypoint, f"runs.{self._name}")
+        addopts = pytest_options(sandbox.environment, options, NO_TRACEBACKS)
+        variables = {"PYTEST_ADDOPTS": addopts, f"GUMSHOE_{self._name.upper()}": f"{self.folder}/request.json"}
+        ran = sandbox.run(argv, env=variables, timeout=timeout + _MARGIN_S, warm=True)
+        sandbox.restore(before)
+        return ran
+
+    def read(self, name: str) -> bytes:
+        """A file that it wrote; nothing where it wrote nothing."""
+        return read_written(self._workspace.sandbox, f"{self.folder}/{name}")
+
+
+def read_written(sandbox: Sandbox, path: str) -> bytes:
+    """What a program of ours wrote; nothing where it wrote nothing."""
+    try:
+        return sandbox.read_file(path, inside=False)
+    except OSError:
+        return b""
+
+
+def syntax_error(workspace: Workspace, code: str) -> str | None:
+    """What is wrong with the text of a Python file, with the line; None where nothing is.
+
+    The interpreter that will read the code judges it, in the sandbox: what the text holds cannot harm the host.
+    """
+    sandbox = workspace.sandbox
+    sandbox.prepare_support()
+    argv = debug_argv(sandbox, workspace.debug_entrypoint, "programs.syntax")
+    data = code.encode("utf-8", "surrogateescape")
+    result = sandbox.run(argv, input=data, timeout=_CHECK_TIMEOUT_S, warm=True)
+    if result.exit_code not in (0, None):
+        return f"Python crashes when it reads this: exit code {result.exit_code}"
+    for line in reversed(split_lines(result.output)):  # what starts with the interpreter may print something too
+        with suppress(ValidationError):
+            kind, message, number = _PROBLEM.validate_json(line)
+            return f"{kind}: {message} (line {number})" if number else f"{kind}: {message}"
     return None

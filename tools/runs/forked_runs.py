@@ -14,9 +14,8 @@ from gumshoe.errors import ToolFailure
 from gumshoe.protocols import Workspace
 from gumshoe.records import LineChange, StopProbe, TestOutcome
 from gumshoe.text import cut_line, indentation, plural
-from gumshoe.tools.runs.commands import our_plugin
+from gumshoe.tools.runs.commands import Script, our_plugin
 from gumshoe.tools.runs.outcomes import read_outcomes
-from gumshoe.tools.runs.scripts import Script
 
 __all__ = [
     "HELPFUL",
@@ -127,11 +126,9 @@ class ChangeResult(LineChange):
         """The effect in a few words."""
         if self.error:
             return self.error
+        if not self.hits and self.when:
+            return "took no effect: the line was not reached, or its condition was never true there or raised an error"
         if not self.hits:
-            if self.when:
-                return (
-                    "took no effect: the line was not reached, or its condition was never true there or raised an error"
-                )
             return "took no effect: the line was not reached that often" if self.time else "never reached"
         parts = [_now(self.passes, "passes", "pass"), _now(self.fails, "fails", "fail")]
         parts.append("timed out" if self.timed_out else "")
@@ -156,13 +153,8 @@ def _now(tests: Sequence[str], one: str, several: str) -> str:
 
 @dataclass(frozen=True)
 class ForkedRuns:
-    """What became of each run.
-
-    Attributes:
-        exit_code: of the unchanged run; None if it was stopped.
-        outcomes: of the unchanged tests, by id.
-        changes: what each change does.
-        seen: what the probes wrote.
+    """What became of each run: the exit code of the unchanged one, None if it was stopped, and its tests' outcomes by
+    id; what each change does; what the probes wrote.
     """
 
     exit_code: int | None

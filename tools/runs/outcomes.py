@@ -27,9 +27,9 @@ from gumshoe.tools.runs.commands import (
     our_program,
     pytest_options,
     python_words,
+    read_written,
     tox_variables,
 )
-from gumshoe.tools.runs.scripts import read_written
 
 __all__ = [
     "Launch",
@@ -53,12 +53,8 @@ SCRIPTS = ("runtests.py", "bin/test")
 
 
 def record_variables(sandbox: Sandbox, *plugins: str, options: str = "") -> dict[str, str]:
-    """The variables with which pytest, or our recorder, writes what `outcomes_of` reads.
-
-    Args:
-        sandbox: where the tests are run.
-        plugins: modules of `env/inside` for pytest to load too.
-        options: more options of pytest.
+    """The variables with which pytest, or our recorder, writes what `outcomes_of` reads. `plugins` are further modules
+    of `env/inside` for pytest to load.
     """
     known = sandbox.environment
     return {
@@ -90,11 +86,7 @@ def plan_launch(entrypoint: Sequence[str], support: str) -> Launch:
 
     pytest loads a plugin, whatever starts it. Other modules, such as unittest, and Python scripts, such as Django's
     `runtests.py` and sympy's `bin/test`, are run by a recorder, and so is pytest on an interpreter that does not look
-    for the plugin; a script that reports no tests is a test itself.
-
-    Args:
-        entrypoint: the task's argv.
-        support: the folder with our package inside the sandbox.
+    for the plugin; a script that reports no tests is a test itself. `support` is the folder of our package there.
     """
     recorder = our_program(support, RECORDER)
     words = python_words(entrypoint)
@@ -125,11 +117,7 @@ def read_outcomes(data: bytes, exit_code: int | None) -> tuple[TestOutcome, ...]
     fail a test, by chance even as a verdict asks for it: whose lines come last is a matter of time.
 
     A line that was cut off, or is no outcome of at most 64 KiB, is passed over; after 100 of those and after 16 MiB the
-    rest is not read.
-
-    Args:
-        data: the file's content.
-        exit_code: of the process that wrote it; None if it was killed for taking too long.
+    rest is not read. The exit code is None if the process was killed for taking too long.
     """
     outcomes: dict[str, TestOutcome] = {}
     unreadable = 0

@@ -216,12 +216,8 @@ def describe_trace(
 ) -> str:
     """How often it was called, what is only so in failing tests, and the most telling calls.
 
-    Args:
-        function: what was traced.
-        trace: what was seen of it.
-        calls: its calls in failing tests, the most telling first; those in passing tests where there are none.
-        comparisons: of each call with the nearest passing one.
-        differences: between all calls of failing and of passing tests.
+    `calls` are those in failing tests, the most telling first, each with its comparison; those in passing tests where
+    there are none.
     """
     lines = [f"{function.span.name} {function.path}:{function.span.start}-{function.span.end}: {_counts(trace)}"]
     if trace.failing and trace.passing:
@@ -229,7 +225,10 @@ def describe_trace(
     for index, (call, comparison) in enumerate(list(zip(calls, comparisons, strict=True))[:_CALLS]):
         ordinary = bool(trace.failing) and any(call.is_like(other) for other in trace.passing)
         others = f" and {plural(len(call.also), 'other test')}" if call.also else ""
-        lines.append(f"call {call.number} in {call.test}{others}{_times(call)}{_from(call)}")
+        times = f" ({call.count} times)" if call.count > 1 else ""
+        caller = call.caller
+        place = f" from {caller.path}:{caller.line} {caller.function}" if caller else ""
+        lines.append(f"call {call.number} in {call.test}{others}{times}{place}")
         lines += _briefly(call) if ordinary and index else _call(call, comparison, function)
         if comparison is not None:
             lines += _compared(comparison, trace.passing[comparison.passing])
@@ -249,21 +248,9 @@ def _counts(trace: Trace) -> str:
         title = f"{called} in {failing}, {plural(trace.passing_calls, 'call')} in {passing}"
     ended = "" if trace.ended and not trace.unfinished else "; the tests were stopped, they ran too long"
     others = f" and {plural(len(trace.lost) - 1, 'other test')}" if len(trace.lost) > 1 else ""
-    lost = (
-        f"; calls after tracing ended in {trace.lost[0]}{others} are missing (too deep a recursion)"
-        if trace.lost
-        else ""
-    )
-    return title + ended + lost
-
-
-def _times(call: TracedCall) -> str:
-    return f" ({call.count} times)" if call.count > 1 else ""
-
-
-def _from(call: TracedCall) -> str:
-    caller = call.caller
-    return f" from {caller.path}:{caller.line} {caller.function}" if caller else ""
+    if not trace.lost:
+        return title + ended
+    return f"{title}{ended}; calls after tracing ended in {trace.lost[0]}{others} are missing (too deep a recursion)"
 
 
 def _call(call: TracedCall, comparison: CallComparison | None, function: Function) -> list[str]:
@@ -324,15 +311,12 @@ def _compared(comparison: CallComparison, other: TracedCall) -> list[str]:
     branch, value = comparison.branch, comparison.value
     if value is not None and (branch is None or value.step <= branch.step):
         lines.append(f"    first value: line {value.line} {value.name}={value.failing}, passing {value.passing}")
-    lines += _branch(branch) if branch is not None else []
+    if branch is not None:
+        values = f"; {_both(branch.values)}" if branch.values else ""
+        lines.append(f"    first branch: after line {branch.line} {branch.failing}, passing {branch.passing}{values}")
     if comparison.result is not None:
         lines.append(f"    it {_indented(comparison.result[0])}; passing {_indented(comparison.result[1])}")
     return lines
-
-
-def _branch(branch: Branch) -> list[str]:
-    values = f"; {_both(branch.values)}" if branch.values else ""
-    return [f"    first branch: after line {branch.line} {branch.failing}, passing {branch.passing}{values}"]
 
 
 def _both(values: Mapping[str, tuple[str, str]]) -> str:

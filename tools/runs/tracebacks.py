@@ -27,14 +27,14 @@ _LINE_LIMIT = 160
 
 
 def with_frames(run: TestRun, workspace: Workspace) -> TestRun:
-    """The run, with the frames of each failure that a runner printed."""
-    return run.model_copy(update={"outcomes": tuple(_split_message(outcome, workspace) for outcome in run.outcomes)})
+    """The run, with the frames of each failure that a runner printed apart from the exception."""
+    root = workspace.sandbox.root
+    return run.model_copy(update={"outcomes": tuple(_split_message(outcome, root) for outcome in run.outcomes)})
 
 
-def _split_message(outcome: TestOutcome, workspace: Workspace) -> TestOutcome:
-    """The outcome of a runner that printed a traceback, with its frames apart from the exception."""
-    frames = outcome.frames or printed_frames(outcome.message, workspace.sandbox.root)
-    if not frames or outcome.frames:
+def _split_message(outcome: TestOutcome, root: str) -> TestOutcome:
+    frames = () if outcome.frames else printed_frames(outcome.message, root)
+    if not frames:
         return outcome
     return outcome.model_copy(update={"message": exception_text(outcome.message), "frames": frames})
 
@@ -86,9 +86,7 @@ def doctest_place(test: str, message: str) -> tuple[str, int] | None:
 def telling_line(test: str, message: str) -> str:
     """What is wrong, on one line: a doctest's difference, an error or a comparison, else the first line.
 
-    Args:
-        test: pytest's id of the test; empty for a program without tests, whose last words count.
-        message: that of the test's failure, or what the program printed.
+    `test` is pytest's id of the test; empty for a program without tests, whose last words count.
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if not lines:

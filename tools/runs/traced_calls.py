@@ -99,12 +99,11 @@ class _Tests(BaseModel):
     passed: Count = 0
 
 
-class _Begin(BaseModel):
-    begins: Text
+class _Mark(BaseModel):
+    """The test that begins, or at the end how many tests there were."""
 
-
-class _End(BaseModel):
-    tests: _Tests
+    begins: Text = ""
+    tests: _Tests | None = None
 
 
 class Trace(BaseModel):
@@ -152,10 +151,10 @@ def read_trace(data: bytes) -> Trace:
 
 def _add_mark(trace: Trace, line: bytes) -> None:
     with suppress(ValidationError):
-        trace.running = _Begin.model_validate_json(line).begins
-    with suppress(ValidationError):
-        tests = _End.model_validate_json(line).tests
-        trace.failed, trace.passed, trace.ended, trace.running = tests.failed, tests.passed, True, ""
+        mark = _Mark.model_validate_json(line)
+        trace.running = mark.begins or trace.running
+        if mark.tests is not None:
+            trace.failed, trace.passed, trace.ended, trace.running = mark.tests.failed, mark.tests.passed, True, ""
 
 
 def _add(trace: Trace, test: _Test) -> None:
