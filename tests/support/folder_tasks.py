@@ -1,15 +1,11 @@
 """Folders with a few files, git in them, and tasks that come as such a folder."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gumshoe.records import Task, WorkspaceSpec
-
-__all__ = ["PYTEST", "folder_task", "git", "write_files"]
 
 PYTEST = ("python", "-m", "pytest", "-q")
 _SETTINGS = ("user.name=a", "user.email=a@b", "commit.gpgsign=false", "init.defaultBranch=trunk")
@@ -32,11 +28,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def folder_task(folder: Path, files: Mapping[str, str | bytes] | None = None, **facts: Any) -> Task:
-    """The task `shop` with pytest and the folder as its repository, to which files are written first.
-
-    Args:
-        facts: fields of the task that differ.
-    """
+    """The task `shop`, but for some facts, with pytest and the folder as its repository, to which files are written."""
     workspace = WorkspaceSpec(path=str(write_files(folder, files or {})))
     usual = {"id": "shop", "source": "test", "problem_statement": "", "workspace": workspace, "entrypoint": PYTEST}
     return Task.model_validate({**usual, **facts})

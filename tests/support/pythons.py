@@ -4,8 +4,6 @@ GUMSHOE_TEST_PYTHONS names further interpreters for the tests of what runs in sa
 each with pytest, with `:` between them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -16,11 +14,8 @@ from gumshoe.env.virtualenvs import RECORD, environment_folder
 
 
 def find_pythons(*, with_pytest: bool) -> list[Path]:
-    """The interpreters to test with; the one that runs the tests if there is no other.
-
-    Args:
-        with_pytest: only those that have pytest, which are those in GUMSHOE_TEST_PYTHONS. Otherwise those of pyenv and
-            that of the system, too.
+    """The interpreters to test with; the one that runs the tests if there is no other. Those in the variable have
+    pytest; those of pyenv and that of the system may not.
     """
     named = [Path(path) for path in os.environ.get("GUMSHOE_TEST_PYTHONS", "").split(os.pathsep) if path]
     if with_pytest:

@@ -1,7 +1,5 @@
 """Records of every kind, made by Hypothesis from the types and limits of their fields."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 from types import NoneType, UnionType
@@ -13,8 +11,6 @@ from pydantic import JsonValue
 
 from gumshoe import records
 from gumshoe.records import Location, Record, WorkspaceSpec
-
-__all__ = ["ALL_RECORDS", "COUNT", "JSON_OBJECTS", "SECONDS", "TEXT", "strategy_of"]
 
 RecordT = TypeVar("RecordT", bound=Record)
 

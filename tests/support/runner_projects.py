@@ -3,37 +3,27 @@
 Django's go by the first line of their docstrings, sympy's by the names of their functions.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-__all__ = ["BROKEN", "BUGGY", "CLEAN", "DJANGO_TESTS", "RUNNERS", "SYMPY_TESTS", "write_buggy"]
 
 BUGGY = b"def total(prices):\n    return sum(prices) - 1\n\n\ndef same(n):\n    return n\n"
 CLEAN = BUGGY.replace(b" - 1", b"")
 BROKEN = CLEAN.replace(b"return n", b"return -n")
 RUNTESTS = """\
 #!/usr/bin/env python
-import argparse
 import os
 import sys
 import unittest
 
 folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(folder), folder]
-parser = argparse.ArgumentParser()
-parser.add_argument("--verbosity", type=int)
-parser.add_argument("--settings")
-parser.add_argument("--parallel", type=int)
-parser.add_argument("modules", nargs="*")
-options = parser.parse_args()
-suite = unittest.defaultTestLoader.loadTestsFromNames(options.modules)
+modules = [word for word in sys.argv[1:] if "." in word]
+suite = unittest.defaultTestLoader.loadTestsFromNames(modules)
 unittest.installHandler()
 print("Testing against a copy")
-result = unittest.TextTestRunner(verbosity=options.verbosity).run(suite)
+result = unittest.TextTestRunner(verbosity=2).run(suite)
 sys.exit(bool(result.failures or result.errors))
 """
 DJANGO_TESTS = '''\
@@ -73,7 +63,6 @@ SYMPY_RUNNER = """\
 import sys
 import traceback
 
-
 class PyTestReporter:
     def __init__(self):
         self.failures = []
@@ -105,7 +94,6 @@ class PyTestReporter:
     def test_skip(self, v):
         print("s")
 
-
 def run(paths):
     reporter = PyTestReporter()
     for path in paths:
@@ -136,14 +124,11 @@ def run(paths):
 SYMPY_TESTS = """\
 from shop import same, total
 
-
 def test_total():
     assert total([2, 3]) == 5
 
-
 def test_none():
     assert total([]) == 0
-
 
 def test_same():
     assert same(2) == 2

@@ -1,7 +1,5 @@
 """What is expensive to make: once for all test processes of a run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +8,11 @@ import pytest
 
 from gumshoe.storage import in_turn
 
-__all__ = ["make_once"]
-
 
 def make_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
-    """The folder `name`, which the first test process to ask for it makes and the others only read.
+    """The folder `name`, which the first test process to ask for it has filled, and the others only read.
 
-    Args:
-        temporary: of the session; workers have the parent of their folders in common.
-        name: of the folder.
-        make: fills the folder that it is given; nothing is kept if it raises.
+    Nothing is kept if `make` raises. The workers of a session have the parent of their temporary folders in common.
     """
     own = temporary.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared" / name

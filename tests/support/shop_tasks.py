@@ -1,15 +1,12 @@
 """Task sets made on the spot: a shop with one wrong line, checked by a script or by pytest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 
 from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
-
-__all__ = ["CLEAN", "PLAIN", "make_task", "make_taskset"]
+from support.folder_tasks import write_files
 
 Runner = Literal["script", "pytest"]
 
@@ -68,9 +65,7 @@ def make_task(repo: Path, number: int, *, runner: Runner = "script") -> tuple[Ta
         clean, check, text = PLAIN, "test_shop.py", TESTS
         entrypoint = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
         split = "heldout_bugs" if number % 3 else "heldout_projects"
-    repo.mkdir(parents=True, exist_ok=True)
-    (repo / "shop.py").write_text(clean, encoding="utf-8")
-    (repo / check).write_text(text, encoding="utf-8")
+    write_files(repo, {"shop.py": clean, check: text})
     buggy = clean.replace("total - 10", f"total - {11 + number}")
     task = Task(
         id=f"shop/{number}",

@@ -25,7 +25,7 @@ from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, DatasetError, TaskError
-from support.doctested_cart import CART
+from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
 
@@ -51,7 +51,7 @@ def test_version():
 FILES = {
     "setup.cfg": "[metadata]\nname = shop\n[tool:pytest]\npython_files = test.py\naddopts = --doctest-modules\n",
     "shop/__init__.py": "",
-    "shop/cart.py": CART,
+    "shop/cart.py": DOCTESTED_CART,
     "shop.egg-info/PKG-INFO": "Metadata-Version: 2.1\nName: shop\nVersion: 2.5\n",
     "shop.egg-info/top_level.txt": "shop\n",
     "test.py": TESTS,

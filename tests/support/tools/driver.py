@@ -1,7 +1,5 @@
 """Runs the debugger that goes into sandboxes on its own, over a plain socket pair."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -14,11 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, Self
 
 from support.tools.inside import program
-
-__all__ = ["PYTEST", "Driver", "Start", "place", "script", "wait_for"]
 
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
@@ -92,7 +88,7 @@ class Driver:
         """Sends SIGINT as a terminal does: to the whole group."""
         os.killpg(self.process.pid, signal.SIGINT)
 
-    def __enter__(self) -> Driver:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """The package that goes into sandboxes, in a folder of its own and under the name that it has there."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os
@@ -12,8 +10,6 @@ from pathlib import Path
 
 from gumshoe.env.sandboxes.channel import package_files
 from gumshoe.tools.runs.commands import our_program
-
-__all__ = ["SUPPORT", "program"]
 
 SUPPORT = Path(tempfile.mkdtemp(prefix="gumshoe-inside-"))
 """What is a sandbox's support folder elsewhere."""

@@ -1,7 +1,5 @@
 """A small program with tests of which two fail, and the names of the tests."""
 
-from __future__ import annotations
-
 SHOP = """\
 LIMIT = 3
 RATE = 2

@@ -1,16 +1,11 @@
 """An environment to call tools in, and reports whose findings cite what an episode showed."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from typing import Any
-
-from pydantic import JsonValue
 
 from gumshoe.env import DebugEnv
 from gumshoe.records import Fact, Observation, ToolCall
 from gumshoe.tools.evidence.facts import all_facts
-
-__all__ = ["PLACE", "TOOLS", "Bench", "fact", "report"]
 
 TOOLS = ("eval", "pdb", "whatif", "view", "report")
 PLACE: Any = [{"path": "shop.py", "start": 5, "end": 9}]
@@ -23,14 +18,33 @@ class Bench:
         self.env = env
         self.workspace = env.workspace
 
-    def call(self, tool: str, **arguments: JsonValue) -> Observation:
+    def call(self, tool: str, **arguments: Any) -> Observation:
         """Calls a tool as an agent does."""
         call = ToolCall(id="call", name=tool, arguments=arguments)
         return self.env.toolbox.dispatch(call, self.workspace)
 
-    def text(self, tool: str, **arguments: JsonValue) -> str:
+    def text(self, tool: str, **arguments: Any) -> str:
         """What the agent reads of a call."""
         return self.call(tool, **arguments).text
+
+    def lines(self, tool: str, **arguments: Any) -> list[str]:
+        """The lines of that."""
+        return self.text(tool, **arguments).splitlines()
+
+    def data(self, tool: str, **arguments: Any) -> Any:
+        """What programs read of a call, which succeeds."""
+        observation = self.call(tool, **arguments)
+        assert observation.failure is None, observation.text
+        return observation.data
+
+    def failure(self, tool: str, **arguments: Any) -> str | None:
+        """The kind of a call's failure; None where it succeeds."""
+        observation = self.call(tool, **arguments)
+        return observation.failure and observation.failure.kind
+
+
+Open = Callable[..., Bench]
+"""Opens a bench, as the fixture `open_bench`."""
 
 
 def fact(bench: Bench, start: str) -> Fact:
@@ -40,5 +54,5 @@ def fact(bench: Bench, start: str) -> Fact:
 
 def report(bench: Bench, *starts: str) -> Observation:
     """Reports the facts that begin with these words."""
-    findings: Any = [{"fact": fact(bench, start).number, "claim": "it is so"} for start in starts]
+    findings = [{"fact": fact(bench, start).number, "claim": "it is so"} for start in starts]
     return bench.call("report", locations=PLACE, hypothesis="h", findings=findings)

@@ -19,7 +19,7 @@ from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from support.doctested_cart import CART
+from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
 
@@ -162,7 +162,7 @@ def test_of_pytest():
 def shop(folder: Path, cases: str) -> Path:
     files = {
         "shop/__init__.py": "",
-        "shop/cart.py": CART,
+        "shop/cart.py": DOCTESTED_CART,
         "tests/helper.py": "NUMBERS = [1, 2, 3]\n",
         "tests/test_cart.py": cases,
         "README.rst": "Use it\n======\n\n>>> from shop.cart import total\n>>> total([2, 2])\n4\n",

@@ -23,7 +23,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 from gumshoe.env.virtualenvs import find_environment
-from support.doctested_cart import CART
+from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
 
 pytestmark = pytest.mark.needs("bubblewrap")
@@ -132,7 +132,7 @@ def package(outside: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "setup.py": SETUP.format(outside=outside, compiled=HAS_COMPILER),
         "src/tiny_shop/__init__.py": "import iniconfig\n",
         "src/tiny_shop/_fast.c": FAST,
-        "src/tiny_shop/cart.py": CART,
+        "src/tiny_shop/cart.py": DOCTESTED_CART,
         "tests/conftest.py": CONFTEST.format(outside=outside),
         "tests/test_cart.py": TESTS,
     }
@@ -247,7 +247,7 @@ def test_debug_runs_the_tests_in_the_environment_of_a_set(
     harvested: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     right, wrong = "result = result + price", "result = price"
-    line = CART[: CART.index(right)].count("\n") + 1
+    line = DOCTESTED_CART[: DOCTESTED_CART.index(right)].count("\n") + 1
     change = {"path": "src/tiny_shop/cart.py", "start": line, "code": f"        {right}"}
     calls = [{"id": "0", "name": "rewrite", "arguments": change}, {"id": "1", "name": "submit", "arguments": {}}]
     script = tmp_path / "script.jsonl"
@@ -258,7 +258,7 @@ def test_debug_runs_the_tests_in_the_environment_of_a_set(
     project = Path(shutil.copytree(made / "projects" / "tiny-shop", tmp_path / "tiny-shop"))
     assert main(["debug", str(project), *options]) == 0
     assert "the tests already pass" in capsys.readouterr().err
-    (project / "src/tiny_shop/cart.py").write_text(CART.replace(right, wrong))
+    (project / "src/tiny_shop/cart.py").write_text(DOCTESTED_CART.replace(right, wrong))
     assert main(["debug", str(project), *options]) == 0
     shown = capsys.readouterr()
     assert "the tests pass after 2 steps" in shown.err
