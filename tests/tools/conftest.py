@@ -1,8 +1,6 @@
 """What the tests of the tools share: the interpreters that the injected modules are tried on, and small projects."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +8,13 @@ import pytest
 
 from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.sandboxes.host.bwrap import bubblewrap_unavailable_reason
-from gumshoe.records import Limits, Task, WorkspaceSpec
+from gumshoe.records import Limits
+from support.folder_tasks import folder_task, write_files
 from support.pythons import find_pythons
-from support.sandboxes.sandbox_backends import CHEAPEST, LOCAL, NO_PLUGINS
+from support.sandboxes.sandbox_backends import NO_PLUGINS
 from support.tools.shop_program import SHOP
 from support.tools.shop_program import TESTS as SHOP_TESTS
-from support.tools.tool_bench import Bench
+from support.tools.tool_bench import Bench, Open
 
 CART = '''\
 """A cart."""
@@ -80,11 +79,7 @@ def python(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with one failing and one passing test."""
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "cart.py").write_text(CART)
-    (folder / "test_cart.py").write_text(TESTS)
-    return folder
+    return write_files(tmp_path / "project", {"cart.py": CART, "test_cart.py": TESTS})
 
 
 BACKENDS = [
@@ -102,13 +97,8 @@ def backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def usual_sandbox() -> SandboxConfig:
-    """The cheapest kind that works here."""
-    return CHEAPEST if bubblewrap_unavailable_reason() is None else LOCAL
-
-
 @pytest.fixture
-def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
+def open_bench(project: Path) -> Generator[Open]:
     """Opens sandboxes on the project, of the usual kind unless a test names one; all are closed at the end."""
     envs: list[DebugEnv] = []
 
@@ -117,21 +107,13 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
         *,
         tools: Sequence[str] = ALL_TOOLS,
         timeout: float = 60.0,
-        env: Mapping[str, str] | None = None,
+        sandbox: Mapping[str, Any] | None = None,
         **task: Any,
     ) -> Bench:
-        fields: dict[str, Any] = {
-            "id": "cart",
-            "source": "test",
-            "problem_statement": "fix the cart",
-            "workspace": WorkspaceSpec(path=str(project)),
-            "entrypoint": ENTRYPOINT,
-            "limits": Limits(command_timeout_s=timeout),
-            **task,
-        }
-        config = usual_sandbox() if kind is None else SandboxConfig(kind=kind, unsafe=True)  # type: ignore[arg-type]
-        config = config.model_copy(update={"env": {**NO_PLUGINS, **(env or {})}})
-        envs.append(DebugEnv(Task(**fields), tools=tools, sandbox=config, trusted=True))
+        facts: dict[str, Any] = {"entrypoint": ENTRYPOINT, "limits": Limits(command_timeout_s=timeout), **task}
+        kind = kind or ("bubblewrap" if bubblewrap_unavailable_reason() is None else "local")
+        config = SandboxConfig.model_validate({"kind": kind, "unsafe": True, "env": NO_PLUGINS, **(sandbox or {})})
+        envs.append(DebugEnv(folder_task(project, **facts), tools=tools, sandbox=config, trusted=True))
         envs[-1].reset(seed=0)
         return Bench(envs[-1])
 
@@ -141,7 +123,7 @@ def open_bench(project: Path) -> Generator[Callable[..., Bench]]:
 
 
 @pytest.fixture
-def bench(open_bench: Callable[..., Bench]) -> Bench:
+def bench(open_bench: Open) -> Bench:
     """All tools on the project."""
     return open_bench()
 
@@ -150,6 +132,4 @@ def bench(open_bench: Callable[..., Bench]) -> Bench:
 def shop(project: Path) -> Path:
     """A project with the program of `shop_program`."""
     (project / "test_cart.py").unlink()
-    (project / "shop.py").write_text(SHOP)
-    (project / "test_shop.py").write_text(SHOP_TESTS)
-    return project
+    return write_files(project, {"shop.py": SHOP, "test_shop.py": SHOP_TESTS})

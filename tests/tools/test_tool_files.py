@@ -1,29 +1,14 @@
 """listdir, view, grep and rewrite, on every sandbox."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.tools.tool_bench import Bench
-
-Open = Callable[..., Bench]
-
-
-def test_reading_tools(open_bench: Open) -> None:
-    bench = open_bench()
-    assert bench.text("listdir") == "cart.py\ntest_cart.py"
-    assert bench.text("view", path="cart.py", start=14, end=15) == (
-        "cart.py 14-15 of 30 lines\n 14     def total(self):\n 15         total = 0"
-    )
-    assert bench.text("grep", pattern="def total") == "cart.py:14: def total(self):"
+from support.folder_tasks import write_files
+from support.tools.tool_bench import Bench, Open
 
 
-def test_writing(open_bench: Open) -> None:
-    bench = open_bench()
-    observation = bench.call("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11)
-    assert observation.text.splitlines() == [
+def test_rewrite_shows_the_difference_and_becomes_the_patch(bench: Bench) -> None:
+    assert bench.text("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11).splitlines() == [
         "rewrote cart.py",
         "@@ -9,5 +9,5 @@",
         "     def price(item):",
@@ -33,7 +18,7 @@ def test_writing(open_bench: Open) -> None:
         "         return value",
         " ",
     ]
-    assert bench.call("eval").data["passed"] is True
+    assert bench.data("eval")["passed"] is True
     assert "+        value = (item or 0) * 2" in bench.env.patch()
 
 
@@ -54,71 +39,51 @@ def test_a_view_of_long_lines_ends_where_the_text_would_be_cut(open_bench: Open,
     assert seen == lines
 
 
-def test_listdir_is_a_tree_to_a_depth(open_bench: Open, project: Path) -> None:
-    (project / "a" / "b" / "c").mkdir(parents=True)
-    (project / "a" / "b" / "c" / "deep.py").write_text("")
+def test_listdir_is_a_tree_to_a_depth_with_a_line_for_each_name(open_bench: Open, project: Path) -> None:
+    write_files(project, {"a/b/c/deep.py": "", "new/line\nof\tits.py": "", **{f"z/file{n:03}": "" for n in range(250)}})
     (project / "empty").mkdir()
     bench = open_bench()
     assert bench.text("listdir", path="a", depth=3) == "b/\n  c/\n    deep.py"
-    assert bench.text("listdir", path=".", depth=1) == "a/\ncart.py\nempty/\ntest_cart.py"
+    assert bench.text("listdir", path=".", depth=1) == "a/\ncart.py\nempty/\nnew/\ntest_cart.py\nz/"
     assert bench.text("listdir", path="empty") == "empty folder"
-    assert bench.call("listdir", path="nowhere").failure is not None
+    assert bench.text("listdir", path="new") == "line\\nof\\tits.py"
+    assert bench.failure("listdir", path="nowhere") is not None
+    long = bench.call("listdir", path="z")
+    assert long.text.endswith("[... 50 more ...]")
+    assert long.truncated
 
 
-def test_listdir_gives_a_name_one_line(open_bench: Open, project: Path) -> None:
-    (project / "new").mkdir()
-    (project / "new" / "line\nof\tits.py").write_text("")
-    assert open_bench().text("listdir", path="new") == "line\\nof\\tits.py"
-
-
-def test_listdir_is_capped(open_bench: Open, project: Path) -> None:
-    for number in range(250):
-        (project / f"file{number:03}").write_text("")
-    observation = open_bench().call("listdir")
-    assert observation.text.endswith("[... 52 more ...]")
-    assert observation.truncated
-
-
-def test_hidden_paths_are_nowhere(open_bench: Open, project: Path) -> None:
-    (project / "secret").mkdir()
-    (project / "secret" / "answer.py").write_text("def total(): pass\n")
+def test_nothing_hidden_or_outside_the_workspace_is_shown(open_bench: Open, project: Path) -> None:
+    write_files(project, {"secret/answer.py": "def total(): pass\n"})
+    (project / "link").symlink_to("/etc/passwd")
     bench = open_bench(ignore=("secret/",))
     assert "secret" not in bench.text("listdir")
     assert "secret" not in bench.text("grep", pattern="def total")
-    for tool in ("view", "listdir"):
-        assert bench.call(tool, path="secret/answer.py").failure is not None
-    assert bench.call("rewrite", path="secret/answer.py", code="x").failure is not None
+    assert bench.failure("listdir", path="secret") is not None
+    for path in ("secret/answer.py", "../outside", "/etc/passwd", "link"):
+        assert bench.failure("view", path=path) is not None, path
+        assert bench.failure("rewrite", path=path, code="x") is not None, path
 
 
-def test_nothing_outside_the_workspace_is_shown(open_bench: Open, project: Path) -> None:
-    (project / "link").symlink_to("/etc/passwd")
+def test_view_ranges_and_odd_files(open_bench: Open, project: Path) -> None:
+    files = {
+        "long.txt": "".join(f"line {number}\n" for number in range(1, 501)),
+        "empty.txt": "",
+        "wide.txt": "x" * 1000,
+        "binary": b"\x00\x01",
+        "latin.py": b"# -*- coding: latin-1 -*-\nname = '\xe9'\n",
+        "broken.txt": b"caf\xe9\n",
+        "separators.txt": "one\x0ctwo\u2028three\n",
+    }
+    write_files(project, files)
     bench = open_bench()
-    for path in ("../outside", "/etc/passwd", "link"):
-        assert bench.call("view", path=path).failure is not None, path
-        assert bench.call("rewrite", path=path, code="x").failure is not None, path
-
-
-def test_view_ranges(open_bench: Open, project: Path) -> None:
-    (project / "long.txt").write_text("".join(f"line {number}\n" for number in range(1, 501)))
-    (project / "empty.txt").write_text("")
-    (project / "wide.txt").write_text("x" * 1000)
-    bench = open_bench()
-    whole = bench.call("view", path="long.txt")
-    assert whole.text.startswith("long.txt 1-200 of 500 lines\n   1 line 1\n")
+    assert bench.text("view", path="long.txt").startswith("long.txt 1-200 of 500 lines\n   1 line 1\n")
     assert bench.text("view", path="long.txt", start=499, end=9999).endswith(" 499 line 499\n 500 line 500")
-    assert bench.text("view", path="empty.txt") == "empty.txt is empty"
-    assert len(bench.text("view", path="wide.txt")) < 300
     assert bench.text("view", path="long.txt", start=501) == "error: long.txt has only 500 lines"
     assert bench.text("view", path="long.txt", start=5, end=4) == "error: end 4 is before start 5"
-    assert bench.call("view", path="long.txt", start=-3, end=1).data["end"] == 1
-
-
-def test_view_of_binary_and_odd_files(open_bench: Open, project: Path) -> None:
-    (project / "binary").write_bytes(b"\x00\x01")
-    (project / "latin.py").write_bytes(b"# -*- coding: latin-1 -*-\nname = '\xe9'\n")
-    (project / "broken.txt").write_bytes(b"caf\xe9\n")
-    (project / "separators.txt").write_text("one\x0ctwo\u2028three\n")
-    bench = open_bench()
+    assert bench.data("view", path="long.txt", start=-3, end=1)["end"] == 1
+    assert bench.text("view", path="empty.txt") == "empty.txt is empty"
+    assert len(bench.text("view", path="wide.txt")) < 300
     assert bench.text("view", path="binary").startswith("error: this is a binary file")
     assert bench.text("view", path="latin.py").endswith("name = 'é'")
     assert bench.text("view", path="broken.txt").endswith("caf\ufffd")
@@ -159,11 +124,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"path": "cart.py", "code": '"""A cart."""', "start": 1}, "cart.py already has this content"),
     ({"path": "none.py", "code": "x", "start": 4}, "there is no none.py"),
     ({"path": "test_cart.py", "code": "x"}, "test_cart.py is read-only"),
+    ({"path": "bare.txt", "code": "one\n"}, "bare.txt already has this content"),
     ({"path": "cart.py", "code": "x = '\0'\n"}, "code holds a NUL character"),
 ]
 
 
-def test_rewrite_refuses(open_bench: Open) -> None:
+def test_rewrite_refuses(open_bench: Open, project: Path) -> None:
+    (project / "bare.txt").write_text("one")
     bench = open_bench(readonly=("test_*.py",))
     before = bench.workspace.read_text("cart.py")
     for arguments, said in REFUSED:
@@ -175,10 +142,13 @@ def test_rewrite_refuses(open_bench: Open) -> None:
 
 
 def test_rewrite_keeps_encoding_newlines_and_mode(open_bench: Open, project: Path) -> None:
-    (project / "dos.txt").write_bytes(b"one\r\ntwo\r\nthree")
-    (project / "latin.py").write_bytes(b"# coding: latin-1\nname = '\xe9'\nother = 1\n")
-    (project / "marked.py").write_bytes(b"\xef\xbb\xbfx = 1\n")
-    (project / "tool.sh").write_text("#!/bin/sh\necho one\n")
+    files = {
+        "dos.txt": b"one\r\ntwo\r\nthree",
+        "latin.py": b"# coding: latin-1\nname = '\xe9'\nother = 1\n",
+        "marked.py": b"\xef\xbb\xbfx = 1\n",
+        "tool.sh": "#!/bin/sh\necho one\n",
+    }
+    write_files(project, files)
     (project / "tool.sh").chmod(0o755)
     bench = open_bench()
     bench.call("rewrite", path="dos.txt", code="2\n2b\n", start=2)
@@ -192,8 +162,8 @@ def test_rewrite_keeps_encoding_newlines_and_mode(open_bench: Open, project: Pat
     assert read("marked.py") == b"\xef\xbb\xbfx = 2\n"
     assert read("tool.sh") == b"#!/bin/sh\necho $(two) `three` 'EOF'\n"
     assert bench.workspace.sandbox.run(["./tool.sh"]).exit_code is not None
-    refused = bench.call("rewrite", path="latin.py", code="other = '\u20ac'", start=3)
-    assert refused.text == "error: the file is iso8859-1, which has no '€'"
+    refused = bench.text("rewrite", path="latin.py", code="other = '\u20ac'", start=3)
+    assert refused == "error: the file is iso8859-1, which has no '€'"
 
 
 def test_rewrite_tells_of_a_syntax_error(bench: Bench) -> None:
@@ -207,13 +177,7 @@ def test_rewrite_tells_of_a_syntax_error(bench: Bench) -> None:
 
 def test_rewrite_finds_syntax_errors_where_modules_hide_the_librarys(open_bench: Open, project: Path) -> None:
     (project / "json.py").write_text("x = 1\n")
-    bench = open_bench("bubblewrap", env={"PYTHONPATH": "/workspace"})
+    bench = open_bench("bubblewrap", sandbox={"env": {"PYTHONPATH": "/workspace"}})
     for _ in range(2):
         assert "SyntaxError" in bench.call("rewrite", path="cart.py", code="def broken(:\n", start=1, end=1).text
         bench.call("rewrite", path="cart.py", code="x = 1", start=1, end=1)
-
-
-def test_rewrite_of_line_ends_only(open_bench: Open, project: Path) -> None:
-    (project / "bare.txt").write_text("one")
-    bench = open_bench()
-    assert bench.call("rewrite", path="bare.txt", code="one\n").failure is not None

@@ -25,9 +25,9 @@ from gumshoe.env.diff import apply_patch, gold_lines, make_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import ConfigError, DatasetError, TaskError
-from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
+from support.small_projects import DOCTESTED_CART
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

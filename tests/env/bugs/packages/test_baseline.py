@@ -19,9 +19,9 @@ from gumshoe.env.bugs.projects import Project, Suite
 from gumshoe.env.verifier.check import check_tasks
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
-from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
+from support.small_projects import DOCTESTED_CART
 
 pytestmark = pytest.mark.needs("bubblewrap")
 LISTS = "import pytest\n\n@pytest.mark.parametrize('number', range({}))\ndef test_{}(number): ...\n"

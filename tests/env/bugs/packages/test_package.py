@@ -23,8 +23,8 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier.check import check_task
 from gumshoe.env.virtualenvs import find_environment
-from support.small_projects import DOCTESTED_CART
 from support.folder_tasks import write_files
+from support.small_projects import DOCTESTED_CART
 
 pytestmark = pytest.mark.needs("bubblewrap")
 

@@ -1,7 +1,6 @@
-"""Reading and changing the lines of a file without touching anything else."""
+"""Source: lines that are read and changed without touching anything else, functions, and the changes of `whatif`."""
 
-from __future__ import annotations
-
+import ast
 import encodings.aliases
 
 import pytest
@@ -9,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gumshoe.errors import ToolFailure
-from gumshoe.text import clean, cut, cut_line, plain_text, plural
+from gumshoe.text import clean, cut, cut_line, plain_text
 from gumshoe.tools.code.functions import Span, spans
+from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.source import SourceFile, read_source, split_lines
+from gumshoe.tools.code.statements import statements_in, with_change
 
 TEXT = st.text(st.sampled_from("ab \t\x0c\u2028é\n\r"), max_size=40)
 ENDS = st.sampled_from(["\n", "\r\n", "\r"])
@@ -40,12 +41,6 @@ def test_replacing_lines_changes_only_them(lines: list[str], end: str, ended: bo
         assert all(line.endswith(end) for line in changed.lines)
 
 
-def test_coding_comments_that_python_does_not_know_are_utf8() -> None:
-    assert read_source("# coding: klingon\n").encoding == "utf-8"
-    assert read_source("x\ny\n# coding: latin-1\n").encoding == "utf-8"
-    assert read_source("#!/bin/sh\n# vim: set fileencoding=latin-1 :\n").encoding == "iso8859-1"
-
-
 CODECS = st.sampled_from(sorted({*encodings.aliases.aliases.values(), "klingon"}))
 
 
@@ -65,6 +60,7 @@ def test_a_new_coding_comment_decides_how_the_text_is_written() -> None:
     assert source.shown[1] == "x = 'é'"
     assert source.replace(1, 1, "# coding: utf-8").to_text() == "# coding: utf-8\nx = 'é'\n"
     made = SourceFile(()).replace(1, 0, "# coding: latin-1\nx = 'é'\n")
+    assert read_source("#!/bin/sh\n# vim: set fileencoding=latin-1 :\n").encoding == "iso8859-1"
     assert made.to_text().encode("utf-8", "surrogateescape") == b"# coding: latin-1\nx = '\xe9'\n"
 
 
@@ -90,7 +86,6 @@ def test_cleaned_text_can_be_written(text: str) -> None:
 
 def test_terminal_text_is_made_plain() -> None:
     assert plain_text("\x1b]0;title\x07\x1b[1;31mred\x1b[0m\r\n10%\r20%\rdone \nbell\x07") == "red\ndone\nbell"
-    assert plural(1, "line") + plural(2, "line") == "1 line2 lines"
 
 
 def test_functions_are_found_in_syntax_that_is_newer_than_this_python() -> None:
@@ -100,3 +95,76 @@ def test_functions_are_found_in_syntax_that_is_newer_than_this_python() -> None:
     assert spans(newer.replace("type P", "P").replace("[T]", "").replace("f'{x}'", "x")) == found
     assert spans("type P = int\nprint(P)\n") is None
     assert spans("(" * 100_000 + "\ndef f(): pass\n") == (Span("f", 2, 2),)
+
+
+CODE = """\
+def price(items, limit):
+    total = 0
+    for item in items[1:]:
+        if item > limit:
+            continue
+        elif item == limit:
+            total -= item
+        else:
+            total += (
+                item
+            )
+    while total < 0:
+        total = abs(total)
+    return total
+""".splitlines()
+
+
+def changed(line: int, do: str, first: int = 1, last: int = len(CODE)) -> list[str] | None:
+    return with_change("shop.py", {n: CODE[n - 1] for n in range(first, last + 1)}, line, do)
+
+
+@pytest.mark.parametrize(
+    ("line", "do", "new", "after"),
+    [
+        (2, "replace total = 1", ["    total = 1"], 3),
+        (2, "skip", ["    pass"], 3),
+        (3, "iterate items", ["    for item in items:"], 4),
+        (4, "condition item >= limit", ["        if item >= limit:"], 5),
+        (4, "true", ["        if True:"], 5),
+        (5, "replace break", ["            break"], 6),
+        (6, "False", ["        elif False:"], 7),
+        (7, "continue", ["            continue"], 8),
+        (9, "replace total += item", ["            total += item"], 12),
+        (12, "condition not total < 0", ["    while not total < 0:"], 13),
+        (14, "return total + 1", ["    return total + 1"], 15),
+        (14, "replace print(total)\nreturn total", ["    print(total)", "    return total"], 15),
+    ],
+)
+def test_a_change_as_the_file_would_say_it(line: int, do: str, new: list[str], after: int) -> None:
+    assert changed(line, do) == [*CODE[: line - 1], *new, *CODE[after - 1 :]]
+
+
+def test_lines_with_several_statements_or_a_block_are_left_out() -> None:
+    for lines in (["a = 1; b = 2"], ["match a:", "    case 1:", "        b = 2"]):
+        assert with_change("x.py", dict(enumerate(lines, start=1)), 1, "skip") is None
+
+
+def test_a_part_that_begins_in_the_middle_of_a_block_can_be_changed() -> None:
+    assert changed(7, "replace total += item", first=5, last=8) == [*CODE[4:6], "            total += item", CODE[7]]
+    lines = {1: "        )", 2: "    if ready:", 3: "        go()"}
+    assert with_change("x.py", lines, 2, "false") == ["        )", "    if False:", "        go()"]
+
+
+@pytest.mark.parametrize(
+    ("line", "do"),
+    [(3, "skip"), (2, "true"), (2, "iterate items"), (4, "replace pass"), (14, "total = 3"), (8, "skip"), (99, "skip")],
+)
+def test_what_is_no_other_statement_is_left_out(line: int, do: str) -> None:
+    assert changed(line, do) is None
+
+
+def test_what_vary_tries_becomes_code_that_parses() -> None:
+    lines = dict(enumerate(CODE, start=1))
+    tried = [change for each in statements_in("shop.py", lines, 2, len(CODE)) for change in changes_at(each)]
+    made = [with_change("shop.py", lines, change.line, change.do) for change in tried]
+    left_out = {change.do for change, code in zip(tried, made, strict=True) if code is None}
+    assert len(tried) > 40
+    assert left_out <= {"break", "continue"}, "before a statement with a block"
+    for code in filter(None, made):
+        assert ast.dump(ast.parse("\n".join(code))) != ast.dump(ast.parse("\n".join(CODE)))
