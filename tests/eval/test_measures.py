@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,7 +32,7 @@ from gumshoe.eval.score.measures import (
 )
 from gumshoe.eval.swebench import HarnessReport, with_official
 from gumshoe.records import Oracle, Score, StopReason, Trajectory
-from support.eval.made import make_oracle, make_pack, make_step, make_task, make_trajectory
+from support.eval.made import make_oracle, make_task, make_trajectory
 
 
 def result(
@@ -67,16 +66,6 @@ RESULTS = st.lists(
     min_size=1,
     max_size=25,
 )
-
-
-def test_scores_of_the_trajectory_are_kept_beside_ours() -> None:
-    task = make_task()
-    trajectory = make_trajectory([make_step()], make_pack(("cart.py", 8, 8)), task=task)
-    trajectory = trajectory.model_copy(update={"scores": (Score(name="resolved", value=1.0),)})
-    made = score_trajectory("arm", trajectory, make_oracle(), BuggyCode([task]), sample=2)
-    assert (made.scores["resolved"], made.scores["line_recall"], made.sample) == (1.0, 0.5, 2)
-    assert (made.split, made.tags["project"]) == ("heldout_bugs", "cart")
-    assert Result.model_validate_json(made.model_dump_json()) == made
 
 
 def test_a_metric_that_fails_is_named() -> None:
@@ -125,8 +114,8 @@ def test_measures_stay_within_bounds_and_do_not_mind_the_order(rows: list[Result
         assert again[group]["line_recall"].value == pytest.approx(metrics["line_recall"].value)
 
 
-def test_a_comparison_by_hand() -> None:
-    """Four shared tasks: better on two, worse on none; the fifth and sixth are not shared."""
+def test_comparisons_by_hand() -> None:
+    """Four shared tasks: better on two, worse on none. Shares have no McNemar test."""
     before = [result("base", f"t{number}", value) for number, value in enumerate([0.0, 0.0, 1.0, 0.0, 1.0])]
     after = [result("arm", f"t{number}", value) for number, value in enumerate([1.0, 1.0, 1.0, 0.0])]
     after.append(result("arm", "t9", 1.0))
@@ -134,9 +123,6 @@ def test_a_comparison_by_hand() -> None:
     assert found is not None
     assert (found.difference.value, found.difference.count) == (0.5, 4)
     assert (found.better, found.worse, found.mcnemar_p) == (2, 0, 0.5)
-
-
-def test_comparisons_of_shares_have_no_mcnemar_test_and_none_without_shared_tasks() -> None:
     found = compare([result("a", "t", 0.5)], [result("b", "t", 0.25)], ALL, "line_recall", Bootstrap(0, 100))
     assert found is not None
     assert (found.mcnemar_p, found.difference.value) == (None, 0.25)
@@ -168,59 +154,46 @@ def test_pass_at_k_is_what_drawing_k_samples_gives(count: int, data: st.DataObje
     assert pass_at(count, successes, k) == pytest.approx(sum(map(any, draws)) / len(draws))
 
 
-def test_a_ratio_agrees_with_scipy() -> None:
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    rng = np.random.default_rng(1)
-    spent, gained = rng.uniform(50, 150, 60), (rng.random(60) < 0.7).astype(float)
-    ours = Bootstrap(0, 20000).ratio(spent.tolist(), gained.tolist())
-
-    def ratio(one: Any, other: Any, axis: int = -1) -> Any:
-        return one.sum(axis=axis) / other.sum(axis=axis)
-
-    theirs = bootstrap(
-        (spent, gained), ratio, paired=True, n_resamples=20000, method="percentile", rng=2, vectorized=True
-    ).confidence_interval
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.02)
-
-
-def test_a_ratio_without_bound_says_so() -> None:
-    """One success in three: a third of the resamples has none."""
-    ours = Bootstrap(0).ratio([1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
-    assert (ours.value, ours.high) == (6.0, None)
-
-
-def value_of(results: Sequence[Result], name: str) -> float | None:
-    return per_resolved(results, Bootstrap(0, 100))["all"][name].value
-
-
-def test_what_a_repaired_bug_has_cost_counts_the_failures_too() -> None:
+def test_costs_samples_tools_and_calibration_of_an_arm_by_hand() -> None:
+    """Failures cost, too; what was not graded does not count."""
     results = [
         result("a", "1", solved=1.0, tokens=100.0, solver_tokens=10.0),
         result("a", "2", solved=0.0, tokens=300.0, solver_tokens=None),
         result("a", "3", solved=None, tokens=999.0, solver_tokens=999.0),
     ]
-    assert (value_of(results, "tokens"), value_of(results, "solver_tokens")) == (400.0, 10.0)
-    assert value_of(results, "total_tokens") == 410.0
-    assert "cost" not in per_resolved(results, Bootstrap(0, 100))["all"]
-
-
-def test_samples_give_pass_at_k_for_as_many_as_every_task_has() -> None:
+    spent = {name: one.value for name, one in per_resolved(results, Bootstrap(0, 100))[ALL].items()}
+    assert spent == {"tokens": 400.0, "solver_tokens": 10.0, "total_tokens": 410.0}
     results = [result("a", "1", sample=sample, solved=float(sample == 0)) for sample in range(3)]
     results += [result("a", "2", sample=sample, solved=0.0) for sample in range(2)]
-    found = measures(results, Bootstrap(0, 100))["all"]
+    found = measures(results, Bootstrap(0, 100))[ALL]
     assert found["solved"].value == pytest.approx((1 / 3 + 0) / 2)
     assert found["pass@2"].value == pytest.approx((pass_at(3, 1, 2) + 0) / 2)
     assert "pass@3" not in found
-
-
-def test_tools_and_calibration_of_an_arm_by_hand() -> None:
     one = result("a", "1", confidence=0.9, reciprocal_rank=1.0).model_copy(update={"tools": {"view": 2}})
     other = result("a", "2", confidence=0.9, reciprocal_rank=0.5).model_copy(update={"tools": {"pdb": 1}})
     assert calls_by_tool([one, other]) == {"pdb": 0.5, "view": 1.0}
     (point,) = calibration_of([one, other, result("a", "3", confidence=None)])
     assert (point.confidence, point.right, point.count) == (pytest.approx(0.9), 0.5, 2)
+
+
+def test_intervals_agree_with_scipy() -> None:
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    options: dict[str, Any] = {"n_resamples": 20000, "method": "percentile", "rng": 2}
+    values = [0.0, 0.1, 0.5, 0.5, 0.9, 1.0, 0.3, 0.7, 0.2, 0.65]
+    ours = Bootstrap(1, 20000).mean(values)
+    theirs = bootstrap((np.array(values),), np.mean, **options).confidence_interval
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.01)
+
+    def ratio(one: Any, other: Any, axis: int = -1) -> Any:
+        return one.sum(axis=axis) / other.sum(axis=axis)
+
+    rng = np.random.default_rng(1)
+    spent, gained = rng.uniform(50, 150, 60), (rng.random(60) < 0.7).astype(float)
+    ours = Bootstrap(0, 20000).ratio(spent.tolist(), gained.tolist())
+    theirs = bootstrap((spent, gained), ratio, paired=True, vectorized=True, **options).confidence_interval
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=0.02)
 
 
 VALUES = st.lists(st.floats(min_value=-5, max_value=5), min_size=1, max_size=30)
@@ -238,28 +211,16 @@ def test_wilson_agrees_with_statsmodels_and_is_symmetric(count: int, data: st.Da
     assert mirrored.high == pytest.approx(1 - (ours.low or 0.0))
 
 
-def test_nothing_measured_is_none_and_not_zero() -> None:
+def test_what_is_not_measured_and_what_is_a_share() -> None:
     unknown = Measured(value=None, low=None, high=None, count=0)
     assert wilson(0, 0) == unknown
     assert Bootstrap(0).mean([]) == unknown
     assert Bootstrap(0).share([]) == unknown
-
-
-@pytest.mark.parametrize(("successes", "count"), [(-1, 3), (4, 3)])
-def test_impossible_counts_are_refused(successes: int, count: int) -> None:
-    with pytest.raises(ValueError, match="successes of"):
-        wilson(successes, count)
-
-
-def test_bootstrap_agrees_with_scipy() -> None:
-    import numpy as np
-    from scipy import stats
-
-    values = [0.0, 0.1, 0.5, 0.5, 0.9, 1.0, 0.3, 0.7, 0.2, 0.65]
-    ours = Bootstrap(1, 20000).mean(values)
-    theirs = stats.bootstrap((np.array(values),), np.mean, n_resamples=20000, method="percentile", rng=2)
-    interval = theirs.confidence_interval
-    assert (ours.low, ours.high) == pytest.approx((interval.low, interval.high), abs=0.01)
+    # One success in three: a third of the resamples has none.
+    without_bound = Bootstrap(0).ratio([1.0, 2.0, 3.0], [0.0, 0.0, 1.0])
+    assert (without_bound.value, without_bound.high) == (6.0, None)
+    assert Bootstrap(0).share([1.0, 0.0]) == wilson(1, 2)
+    assert Bootstrap(0).share([1.0, 0.5]) == Bootstrap(0).mean([1.0, 0.5])
 
 
 @given(values=VALUES, seed=st.integers(0, 5))
@@ -271,11 +232,6 @@ def test_bootstrap_holds_the_mean_and_does_not_mind_the_order(values: list[float
     assert min(values) - 1e-9 <= ours.low <= ours.value <= ours.high <= max(values) + 1e-9
     shuffled = random.Random(seed).sample(values, len(values))
     assert Bootstrap(seed, 200).mean(shuffled) == ours
-
-
-def test_yes_or_no_gets_wilson_and_shares_get_the_bootstrap() -> None:
-    assert Bootstrap(0).share([1.0, 0.0]) == wilson(1, 2)
-    assert Bootstrap(0).share([1.0, 0.5]) == Bootstrap(0).mean([1.0, 0.5])
 
 
 @given(pairs=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=20))

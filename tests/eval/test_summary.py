@@ -1,13 +1,15 @@
-"""From results to the summary: the arms of a solver, uplift, costs, training losses, what the terminal says of them."""
+"""From results to the summary, what the terminal says of it, and how two evaluations on disk differ."""
 
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from gumshoe.cli import main
 from gumshoe.collect.config import OpenAIConfig, TasksConfig, TracebackConfig
 from gumshoe.collect.run.control import Control
 from gumshoe.console import Console
@@ -16,13 +18,10 @@ from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Solution
 from gumshoe.eval.arms.build import make_arms
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 from gumshoe.eval.evaluate import read_losses
-from gumshoe.eval.records import ALL, ArmSummary, FlakyTask, LossCurve, Result, Summary
-from gumshoe.eval.results import make_results, score_trajectory, summarize, timing
-from gumshoe.eval.score.buggy_code import BuggyCode
-from gumshoe.eval.score.measures import Bootstrap, measures
-from gumshoe.eval.score.metrics import adherence
+from gumshoe.eval.records import ALL, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.results import make_results, summarize, timing
 from gumshoe.eval.score.tables import print_table
-from gumshoe.records import ContextPack, Decision, PolicyInfo
+from gumshoe.records import Decision, Score, StopReason
 from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 
 REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "debug", "rewrite")
@@ -50,22 +49,17 @@ def evaluated(
         steps = [make_step(0, "tax = 1"), make_step(1, "", tool="report", confidence=0.8, decision=Decision.REPORT)]
         pack = make_pack(("cart.py", line, line), findings=[(0, "tax = 1")])
         episodes = {
-            (task.id, 0): make_trajectory(steps, pack, task=task, name=f"{name}-{task.id}", tokens=100)
+            (task.id, 0): make_trajectory(steps, pack, task=task, name=f"{name}-{task.id}", tokens=100).model_copy(
+                update={"scores": (Score(name="resolved", value=1.0),)}
+            )
             for task in tasks
         }
         packs[name] = CollectedPacks(dict.fromkeys(episodes, pack), episodes)
     for name in ("bad", "good", *references):
         for task in tasks:
-            solved = float(name == "good")
-            solutions[name, task.id, 0] = Solution(
-                solved,
-                PATCH if solved else "",
-                f"solver-{name}-{task.id}",
-                steps=4,
-                tokens=1000,
-                cost_usd=0.25,
-                seconds=2.0,
-            )
+            patch, spent = PATCH if name == "good" else "", {"steps": 4, "tokens": 1000}
+            by = f"solver-{name}-{task.id}"
+            solutions[name, task.id, 0] = Solution(float(bool(patch)), patch, by, cost_usd=0.25, seconds=2.0, **spent)
     control = Control()
     control.abort()  # the files of these tasks are in no image that could be read
     run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control, packs=packs)
@@ -74,8 +68,8 @@ def evaluated(
     return config, summarize(run, flaky, arms, results), results
 
 
-def test_the_summary_holds_uplift_calibration_and_flaky_tasks(tmp_path: Path) -> None:
-    _, summary, _ = evaluated(tmp_path)
+def test_the_summary_and_the_results_of_three_tasks(tmp_path: Path) -> None:
+    config, summary, results = evaluated(tmp_path)
     uplift = {one.arm: one for one in summary.comparisons if (one.metric, one.group) == ("solved", ALL)}
     assert summary.baseline == uplift["good"].baseline == "no_pack"
     assert (uplift["good"].difference.value, uplift["good"].better, uplift["good"].worse) == (1.0, 3, 0)
@@ -91,76 +85,27 @@ def test_the_summary_holds_uplift_calibration_and_flaky_tasks(tmp_path: Path) ->
         ("debug", "agent with debugger"),
         ("rewrite", "agent without debugger"),
     ]
-
-
-def test_a_result_holds_the_patch_and_both_episodes(tmp_path: Path) -> None:
-    _, _, results = evaluated(tmp_path)
     good, alone = results["good"][0], results["no_pack"][0]
     assert (good.trajectory, good.solver, good.patch) == ("good-t0", "solver-good-t0", PATCH)
+    assert (good.scores["resolved"], good.scores["line_recall"], good.tags["project"]) == (1.0, 0.5, "cart")
     assert (alone.trajectory, alone.solver, alone.stop, alone.patch) == ("", "solver-no_pack-t0", None, "")
-
-
-@pytest.mark.parametrize(
-    ("pack", "patch", "expected"),
-    [
-        (make_pack(("cart.py", 1, 2), ("cart.py", 8, 9)), PATCH, 1.0),
-        (make_pack(("cart.py", 1, 2)), PATCH, 0.0),
-        (make_pack(("other.py", 1, 99)), PATCH, 0.0),
-        (make_pack(("cart.py", 8, 8)), "", None),
-        (make_pack(("cart.py", 8, 8)), "no patch", None),
-        (make_pack(), PATCH, None),
-        (None, PATCH, None),
-    ],
-)
-def test_adherence_needs_a_patch_and_a_place(pack: ContextPack | None, patch: str, expected: float | None) -> None:
-    assert adherence(pack, patch) == expected
+    seconds = timing(config, results)
+    assert seconds["good"][ALL]["solver_seconds"]["value"] == 2.0
+    assert seconds["good"][ALL]["total_seconds"]["value"] == 4.0
+    assert seconds["no_pack"][ALL]["solver_seconds"]["value"] is None
+    assert "seconds" not in summary.model_dump_json()
+    out = io.StringIO()
+    print_table(summary, Console(file=out, width=200))
+    text = out.getvalue()
+    for shown in ("held-out bugs: 3 tasks,", "fixed, held-out bugs: 3 tasks,", "1,000", "+100", "3 better, 0 worse"):
+        assert shown in text
+    assert text.count("good") == 2
 
 
 def test_without_arms_of_its_own_the_solver_is_compared_with_the_baseline(tmp_path: Path) -> None:
     _, summary, _ = evaluated(tmp_path, references=())
     assert {(one.arm, one.baseline) for one in summary.comparisons if one.metric == "solved"} == {("good", "bad")}
     assert summary.baseline == "bad"
-
-
-def test_seconds_stand_apart_from_the_summary(tmp_path: Path) -> None:
-    config, summary, results = evaluated(tmp_path)
-    seconds = timing(config, results)
-    assert seconds["good"][ALL]["solver_seconds"]["value"] == 2.0
-    assert seconds["good"][ALL]["total_seconds"]["value"] == 4.0
-    assert seconds["no_pack"][ALL]["solver_seconds"]["value"] is None
-    assert "seconds" not in summary.model_dump_json()
-
-
-def two_arms() -> Summary:
-    """Arm b finds half of the fix; two tasks of different splits."""
-    tasks = [make_task("t1"), make_task("t2", split="heldout_projects")]
-    pack = make_pack(("cart.py", 8, 8), ("other.py", 1, 2), findings=[(0, "x = 3"), (1, "unseen")])
-    steps = [make_step(0, "x = 3", confidence=0.5), make_step(1, "broken", parse_error="x"), make_step(2, "", calls=0)]
-    code = BuggyCode(tasks)
-    results = {
-        "a": [make_trajectory([make_step(0, "x")], task=task, name=f"a{task.id}") for task in tasks],
-        "b": [make_trajectory(steps, pack, task=task, name=f"b{task.id}", tokens=1200) for task in tasks],
-    }
-    scored = {
-        name: [score_trajectory(name, one, make_oracle(one.task.id), code) for one in of_arm]
-        for name, of_arm in results.items()
-    }
-    return Summary(
-        title="A title",
-        config_hash="f" * 64,
-        seed=0,
-        tasks={ALL: 2, "heldout_bugs": 1, "heldout_projects": 1},
-        arms=tuple(
-            ArmSummary(
-                name=name,
-                title=f"arm {name}",
-                policy=PolicyInfo(kind="made"),
-                episodes=2,
-                groups=measures(of_arm, Bootstrap(0, 100)),
-            )
-            for name, of_arm in scored.items()
-        ),
-    )
 
 
 def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:
@@ -173,17 +118,75 @@ def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:
     log.write_text("{")
     with pytest.raises(DatasetError, match="line 1: not JSON"):
         read_losses(str(log))
-    log.write_text("{}\n[]\n")
-    with pytest.raises(DatasetError, match="line 2 is not a JSON object"):
-        read_losses(str(log))
     with pytest.raises(DatasetError, match="there is no training log"):
         read_losses(str(tmp_path / "nowhere"))
 
 
-def test_the_terminal_table_has_a_line_an_arm_and_group() -> None:
-    out = io.StringIO()
-    print_table(two_arms(), Console(file=out, width=160))
-    text = out.getvalue()
-    assert "held-out bugs: 1 task," in text
-    assert text.count("arm a") == 2
-    assert "1,200" in text
+# --- gumshoe compare ----------------------------------------------------------------------------------------------
+
+
+def write_run(folder: Path, arms: dict[str, list[float | None]], first: int = 0) -> Path:
+    """An evaluation as far as `compare` reads it."""
+    folder.mkdir()
+    rows = [
+        Result(
+            arm=arm,
+            task_id=f"t{number}",
+            sample=0,
+            split="all",
+            trajectory="x",
+            stop=StopReason.REPORTED,
+            scores={"line_recall": value, "mine": value},
+        )
+        for arm, values in arms.items()
+        for number, value in enumerate(values, start=first)
+    ]
+    (folder / "results.jsonl").write_text("".join(f"{row.model_dump_json()}\n" for row in rows))
+    return folder
+
+
+def test_arms_of_the_same_name_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = write_run(tmp_path / "a", {"x": [0.0, 0.0, 1.0], "y": [0.5]})
+    after = write_run(tmp_path / "b", {"x": [1.0, 1.0, 1.0, 0.0], "z": [0.5]})
+    assert main(["compare", str(before), str(after), "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    made = json.loads(line)
+    assert (made["arm"], made["better"], made["worse"], made["mcnemar_p"]) == ("x", 2, 0, 0.5)
+    assert made["difference"]["value"] == pytest.approx(2 / 3)
+    assert main(["compare", str(before), str(after), "--metric", "line_recall"]) == 0
+    assert "+0.667" in capsys.readouterr().out
+    assert main(["compare", str(before), str(after), "--metric", "mine", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metric"] == "mine"
+
+
+def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "a", {"x": [0.0, 0.25], "y": [0.5, 0.5]})
+    assert main(["compare", f"{run}:x", f"{run}:y", "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert (made["baseline"], made["arm"], made["difference"]["value"]) == ("x", "y", 0.375)
+    assert main(["compare", f"{run}:x", f"{run}:y"]) == 0
+    shown = capsys.readouterr().out
+    assert "y against x, " in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "a", {"x": [0.0], "y": [0.0]})
+    other = write_run(tmp_path / "b", {"z": [0.0], "w": [1.0]})
+    later = write_run(tmp_path / "c", {"x": [0.0]}, first=9)
+    broken = tmp_path / "d"
+    broken.mkdir()
+    (broken / "results.jsonl").write_text("{}\n")
+    for argv, said in (
+        ([str(tmp_path / "none"), str(run)], "is not an evaluation: it has no results.jsonl"),
+        ([str(broken), str(run)], "results.jsonl line 1: arm: Field required"),
+        ([f"{run}:q", str(run)], "has no arm 'q': it has x, y"),
+        ([str(run), str(other)], "have no arm in common"),
+        ([str(run), str(run), "--metric", "m"], "no metric 'm': there are solved, "),
+        ([str(run), str(run), "--seed", "-1"], "--seed -1: give 0 or more"),
+        ([f"{run}:x", f"{later}:x"], "have no task in common"),
+    ):
+        assert main(["compare", *argv]) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert error.count("\n") == 1

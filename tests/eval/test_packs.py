@@ -1,4 +1,4 @@
-"""Other explorers' answers as they write them: files read into packs, and what the measures make of them."""
+"""Packs that exist already: other explorers' answers, an earlier run's episodes, another arm's packs without probes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,27 @@ from gumshoe.errors import DatasetError, TaskError
 from gumshoe.eval.arms.answers import AnswerPacks
 from gumshoe.eval.arms.arm import CollectedPacks, EvalRun, Hooks
 from gumshoe.eval.arms.build import make_arms
+from gumshoe.eval.arms.packs import EarlierEpisodes, PacksWithoutProbes
 from gumshoe.eval.config import AnswersConfig, ArmConfig, EvalConfig
 from gumshoe.eval.results import make_results
 from gumshoe.eval.score.buggy_code import BuggyCode, check_buggy_code
 from gumshoe.eval.score.metrics import own_scores
-from gumshoe.records import Task, WorkspaceSpec
-from support.eval.made import PATCH, SOURCE, check_part, make_oracle, make_task
+from gumshoe.records import Check, Finding, Task, Trajectory, WhatIfProbe, WorkspaceSpec
+from support.eval.made import SOURCE, check_part, make_oracle, make_pack, make_step, make_task, make_trajectory
 from support.folder_tasks import git
 
 TASK, OTHER = "shop__cart-17", "shop__cart-18"
-MORE = {"meta_data": {"repo": "shop/cart", "base_commit": "0" * 40}, "usage": {"prompt_tokens": 31}}
-"""What stands beside an answer and is of no account."""
+NO_PULL = SandboxConfig(pull="never")
+
+
+def run_on(tmp_path: Path, *tasks: Task, arm: ArmConfig, samples: int = 1, **config: Any) -> EvalRun:
+    (tmp_path / "out").mkdir(exist_ok=True)
+    wanted = TasksConfig(source="made", samples=samples)
+    given = EvalConfig(out=str(tmp_path / "out"), tasks=wanted, arms=(arm,), sandbox=NO_PULL, **config)
+    return EvalRun(given, tuple((task, make_oracle(task.id)) for task in tasks), Control())
+
+
+# --- answers of other explorers -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -37,19 +47,17 @@ def task(tmp_path: Path) -> Task:
     return make_task(TASK).model_copy(update={"workspace": WorkspaceSpec(path=str(tmp_path / "repo"))})
 
 
-NO_PULL = SandboxConfig(pull="never")
+def answering(tmp_path: Path, kind: Any, *rows: dict[str, Any] | str) -> ArmConfig:
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
+    return ArmConfig(name="theirs", answers=AnswersConfig(path=str(path), format=kind))
 
 
 def read(tmp_path: Path, task: Task, kind: Any, *rows: dict[str, Any] | str) -> CollectedPacks:
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    answers = AnswersConfig(path=str(path), format=kind)
-    arm = ArmConfig(name="theirs", answers=answers)
-    config = EvalConfig(out=str(tmp_path / "out"), tasks=TasksConfig(source="made"), arms=(arm,), sandbox=NO_PULL)
-    (tmp_path / "out").mkdir(exist_ok=True)
-    tasks = (task, task.model_copy(update={"id": OTHER}))
-    run = EvalRun(config, tuple((one, make_oracle(one.id, PATCH)) for one in tasks), Control())
-    packs = AnswerPacks(answers, config)
+    arm = answering(tmp_path, kind, *rows)
+    run = run_on(tmp_path, task, task.model_copy(update={"id": OTHER}), arm=arm)
+    assert arm.answers is not None
+    packs = AnswerPacks(arm.answers, run.config)
     check_part(packs, run.tasks)
     return packs.collect(run, Hooks())
 
@@ -61,7 +69,7 @@ def places(packs: CollectedPacks) -> list[tuple[str, int, int]]:
 
 
 def scores(packs: CollectedPacks, task: Task) -> dict[str, float | None]:
-    return own_scores(packs.episodes[TASK, 0], make_oracle(TASK, PATCH), BuggyCode([task]))
+    return own_scores(packs.episodes[TASK, 0], make_oracle(TASK), BuggyCode([task]))
 
 
 @pytest.mark.parametrize("wrap", [lambda items: {"locations": items}, json.dumps, lambda items: items])
@@ -89,18 +97,15 @@ def test_fastcontext_cites_lines(tmp_path: Path, task: Task) -> None:
     assert places(read(tmp_path, task, "fastcontext", {"task_id": TASK, "answer": "a.py:1-2"})) == []
 
 
-def test_plain_places(tmp_path: Path, task: Task) -> None:
+def test_plain_places_and_a_task_without_an_answer(tmp_path: Path, task: Task) -> None:
     listed = ["other.py", "cart.py:8", "cart.py:8-11", "cart.py:Cart.size", {"path": "a.py", "start": 2, "end": 3}]
-    row = {"task_id": TASK, "locations": listed, "hypothesis": "The tax is wrong.", **MORE}
+    row = {"task_id": TASK, "locations": listed, "hypothesis": "The tax is wrong.", "usage": {"prompt_tokens": 31}}
     packs = read(tmp_path, task, "places", row)
     cart = [("cart.py", 8, 8), ("cart.py", 8, 11), ("cart.py", 14, 16)]
     assert places(packs) == [("other.py", 1, 1), *cart, ("a.py", 2, 3)]
     pack = packs.packs[TASK, 0]
     assert pack is not None
     assert pack.hypothesis == "The tax is wrong."
-
-
-def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
     packs = read(tmp_path, task, "places", {"instance_id": OTHER, "locations": []})
     assert packs.episodes[TASK, 0].context_pack is None
     assert scores(packs, task)["file_acc@1"] == 0
@@ -117,11 +122,7 @@ def test_a_task_without_an_answer_has_none(tmp_path: Path, task: Task) -> None:
         ("places", {"task_id": TASK, "locations": ["a.py:9-"]}, "'a.py:9-' is not path, path:line, path:start-end or"),
         ("places", {"task_id": TASK, "locations": ["a.py:9-2"]}, "end 2 is before start 9"),
         ("places", "[]", "line 1"),
-        (
-            "places",
-            {"instance_id": "another", "locations": []},
-            f"answers none of the tasks, such as {TASK}; it has another, for example",
-        ),
+        ("places", {"instance_id": "x", "locations": []}, f"none of the tasks, such as {TASK}; it has x, for example"),
     ],
 )
 def test_bad_answers_are_one_clear_line(
@@ -130,9 +131,6 @@ def test_bad_answers_are_one_clear_line(
     with pytest.raises(DatasetError, match=said) as caught:
         read(tmp_path, task, kind, row)
     assert "\n" not in str(caught.value)
-
-
-# --- bare repositories --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -157,19 +155,11 @@ LOCATED = {"instance_id": TASK, "locations": ["cart.py:Cart.total", "gone.py:f"]
 @pytest.mark.parametrize("is_finishing", [False, True])
 def test_a_bare_repository_does_instead_of_an_image(tmp_path: Path, imaged: Task, is_finishing: bool) -> None:
     """Also if the evaluation is stopped: what was played is scored in full."""
-    (tmp_path / "out").mkdir()
-    (tmp_path / "answers.jsonl").write_text(json.dumps(LOCATED) + "\n")
-    arm = ArmConfig(name="theirs", answers=AnswersConfig(path=str(tmp_path / "answers.jsonl"), format="places"))
-    config = EvalConfig(
-        out=str(tmp_path / "out"),
-        tasks=TasksConfig(source="made"),
-        arms=(arm,),
-        repositories=str(tmp_path / "repositories"),
-    )
-    run = EvalRun(config, ((imaged, make_oracle(TASK, PATCH)),), Control())
+    arm = answering(tmp_path, "places", LOCATED)
+    run = run_on(tmp_path, imaged, arm=arm, repositories=str(tmp_path / "repositories"))
     if is_finishing:
         run.control.finish()
-    arms = make_arms(config)
+    arms = make_arms(run.config)
     run = replace(run, packs={"theirs": arms[0].packs.collect(run, Hooks())})
     assert places(run.packs["theirs"]) == [("cart.py", 7, 12), ("gone.py", 1, 1)]
     (result,) = make_results(arms, {}, run)["theirs"]
@@ -182,10 +172,62 @@ def test_a_task_with_neither_repository_nor_image_is_refused(
 ) -> None:
     other = imaged.model_copy(update={"tags": {**imaged.tags, **tags} if tags else {}})
     repositories = Repositories(tmp_path / "repositories")
-    assert repositories.find(other) is None
     with pytest.raises(TaskError, match=rf"{TASK}: its files cannot be read: .*; no repository in the folder"):
         check_buggy_code([other], NO_PULL, repositories)
     with pytest.raises(TaskError, match="the config names no folder of `repositories`"):
         read(tmp_path, imaged, "places", LOCATED)
     with pytest.raises(TaskError, match=r"no repository in .* has the commit"):
         repositories.read(other, ["cart.py"])
+
+
+# --- episodes of an earlier run, and packs of another arm ---------------------------------------------------------
+
+
+def write_run(tmp_path: Path, *episodes: Trajectory) -> tuple[Path, ArmConfig]:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "trajectories.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in episodes))
+    return folder, ArmConfig(name="before", earlier=str(folder))
+
+
+def test_an_earlier_run_gives_its_episodes_whole(tmp_path: Path) -> None:
+    """The first on a task is its first sample; a task that the run lacks counts as given up."""
+    first, second = make_task("first"), make_task("second")
+    sure = make_trajectory([make_step(confidence=0.8)], make_pack(("cart.py", 9, 9)), task=first, name="a")
+    again = make_trajectory([make_step()], task=first, name="b")
+    folder, arm = write_run(tmp_path, sure, again, make_trajectory(task=make_task("other"), name="c"))
+    source = EarlierEpisodes(folder)
+    packs = source.collect(run_on(tmp_path, first, second, arm=arm, samples=2), Hooks())
+    assert packs.episodes == {("first", 0): sure, ("first", 1): again}
+    assert packs.packs == {("first", 0): sure.context_pack, ("first", 1): make_pack()}
+    assert (packs.failed, source.policy) == (2, sure.policy)
+
+
+def test_a_run_that_does_not_fit_is_one_clear_line(tmp_path: Path) -> None:
+    task = make_task()
+    with pytest.raises(DatasetError, match="is not a run folder"):
+        check_part(EarlierEpisodes(tmp_path), [(task, make_oracle())])
+    folder, _ = write_run(tmp_path, make_trajectory(task=task))
+    for wanted, said in (
+        (make_task("other"), "has no episode on any of the tasks"),
+        (make_task(source="total = 0\n"), "task t has changed since that run"),
+    ):
+        with pytest.raises(DatasetError, match=said):
+            check_part(EarlierEpisodes(folder), [(wanted, make_oracle())])
+    (folder / "trajectories.jsonl").write_text("")
+    with pytest.raises(DatasetError, match="has no finished episode"):
+        check_part(EarlierEpisodes(folder), [(task, make_oracle())])
+
+
+def test_packs_without_probes_keep_their_words(tmp_path: Path) -> None:
+    task, blank = make_task(), make_task("blank")
+    probe = WhatIfProbe(path="cart.py", line=9, do="del", effect="1 test now passes: test_size")
+    helped = Finding(claim="it helps", step=0, quote="del", probe=probe, check=Check(status="confirmed", telling=True))
+    pack = make_pack(("cart.py", 8, 11), hypothesis="Line 9.").model_copy(update={"findings": (helped,)})
+    folder, arm = write_run(tmp_path, make_trajectory(pack=pack, task=task), make_trajectory(task=blank, name="b"))
+    run = run_on(tmp_path, task, blank, arm=arm)
+    run = replace(run, packs={"before": EarlierEpisodes(folder).collect(run, Hooks())})
+    bare = PacksWithoutProbes("before").collect(run, Hooks())
+    told = Finding(claim="it helps", step=0, quote="del")
+    assert bare.packs == {(task.id, 0): pack.model_copy(update={"findings": (told,)}), (blank.id, 0): make_pack()}
+    assert (bare.episodes, bare.failed) == ({}, 0)
