@@ -1,4 +1,4 @@
-"""Serving: a real `transformers serve` on a micro model, and small real servers for what goes wrong."""
+"""Serving: a real `transformers serve` on a micro model; model folders; which server is started, and how."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
-import openai
 import pytest
 
 from gumshoe.collect.config import OpenAIConfig
@@ -20,34 +19,34 @@ from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
-from gumshoe.eval.serve.backends import check_model_folder, lay_out_for_transformers
+from gumshoe.eval.serve.backends import (
+    Backend,
+    Installed,
+    check_model_folder,
+    choose_backend,
+    environment,
+    lay_out_for_transformers,
+    look_for,
+    serve_command,
+)
 from gumshoe.records import Completion, Message, ToolSchema
 
 TOOLS = json.loads((Path(__file__).parents[1] / "support" / "eval" / "micro_tools.json").read_text())
 VIEW = ToolSchema(**TOOLS[0]["function"])
 
 
-def completed(config: OpenAIConfig, messages: Sequence[Message]) -> Completion:
+def ask(server: ModelServer, text: str, max_tokens: int = 90) -> Completion:
+    sampling = {"temperature": 0.0, "max_tokens": max_tokens}
+    config = OpenAIConfig(model=server.model, base_url=server.base_url, syntax="template", **sampling)
     with closing(OpenAIPolicy(config)) as policy:
-        return policy.complete(messages, [VIEW])
-
-
-def ask(server: ModelServer, messages: Sequence[Message]) -> Completion:
-    return completed(
-        OpenAIConfig(model=server.model, base_url=server.base_url, syntax="template", temperature=0.0, max_tokens=90),
-        messages,
-    )
-
-
-# --- what is served -----------------------------------------------------------------------------------------------
+        return policy.complete([Message(role="user", content=text)], [VIEW])
 
 
 def test_answers_are_those_that_the_model_wrote_also_when_their_prompt_is_cached(served: ModelServer) -> None:
-    """A call that is broken comes back as data and not as an error of the server."""
+    """A call that is broken, or cut off, comes back as data and not as an error of the server."""
     assert served.model == "seeker"
-    conversations = [[Message(role="user", content=text)] for text in ("good", "bad", "good", "bad")]
     with ThreadPoolExecutor(2) as pool:
-        good, bad, *again = pool.map(lambda messages: ask(served, messages), conversations)
+        good, bad, *again = pool.map(lambda text: ask(served, text), ("good", "bad", "good", "bad"))
     assert good.text == bad.text == "[seek 0.9] I look"
     assert [(call.name, call.arguments) for call in good.tool_calls] == [("view", {"path": "a.py"})]
     (call,) = bad.tool_calls
@@ -56,23 +55,9 @@ def test_answers_are_those_that_the_model_wrote_also_when_their_prompt_is_cached
         assert (second.text, second.finish_reason) == (first.text, first.finish_reason)
         assert [call.arguments for call in second.tool_calls] == [call.arguments for call in first.tool_calls]
         assert second.usage.prompt_tokens == first.usage.prompt_tokens
-
-
-def test_a_name_that_is_no_file_name_is_refused(micro_model: Path) -> None:
-    with (
-        pytest.raises(ServeError, match="cannot serve a model as 'a/b'"),
-        ModelServer(micro_model, ServeConfig(backend="transformers", name="a/b")),
-    ):
-        pass
-
-
-def test_a_call_that_the_length_limit_cuts_off_comes_back_as_data(served: ModelServer) -> None:
-    config = OpenAIConfig(
-        model=served.model, base_url=served.base_url, syntax="template", temperature=0.0, max_tokens=18
-    )
-    completion = completed(config, [Message(role="user", content="good")])
-    assert completion.finish_reason == "length"
-    assert completion.tool_calls[0].parse_error is not None
+    cut_off = ask(served, "good", max_tokens=18)
+    assert cut_off.finish_reason == "length"
+    assert cut_off.tool_calls[0].parse_error is not None
 
 
 def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
@@ -86,11 +71,6 @@ def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServ
 
 
 # --- the model folder ---------------------------------------------------------------------------------------------
-
-
-def test_a_missing_folder_is_named() -> None:
-    with pytest.raises(ServeError, match=r"there is no model folder .*nowhere"):
-        ModelServer(Path("/nowhere")).start()
 
 
 @pytest.mark.parametrize(
@@ -153,16 +133,97 @@ def test_end_tokens_may_be_a_list_and_may_be_missing(tmp_path: Path) -> None:
     assert "close" not in written["response_template"]["fields"]["content"]
 
 
-# --- the command --------------------------------------------------------------------------------------------------
+# --- the server ---------------------------------------------------------------------------------------------------
 
 
-def test_a_client_of_the_sdk_needs_nothing_of_ours(served: ModelServer) -> None:
-    client = openai.OpenAI(base_url=served.base_url, api_key="none", max_retries=0)
-    answer = client.chat.completions.create(
-        model=served.model, messages=[{"role": "user", "content": "good"}], tools=TOOLS, temperature=0, max_tokens=90
+def installed(vllm: str | None = None, transformers: str | None = None, *, gpu: bool = False) -> Installed:
+    return Installed("python", vllm, transformers, gpu)
+
+
+def test_vllm_is_taken_where_it_is_installed_else_transformers() -> None:
+    assert choose_backend("auto", installed("0.32", "5.23")) == "vllm"
+    assert choose_backend("auto", installed(None, "5.23")) == "transformers"
+    assert choose_backend("transformers", installed("0.32", "5.23")) == "transformers"
+    for wanted, said in (
+        ("auto", "python has neither vLLM nor transformers' server: pip install"),
+        ("vllm", "python has no vllm: name the interpreter"),
+        ("transformers", "python has no transformers: pip install"),
+    ):
+        with pytest.raises(ServeError, match=said):
+            choose_backend(wanted, installed())
+    with pytest.raises(ServeError, match="there is no interpreter /nowhere/python"):
+        look_for("/nowhere/python")
+    with pytest.raises(ServeError, match="the interpreter false cannot be used"):
+        look_for("false")
+
+
+def test_the_vllm_command_has_the_flags_of_tools_and_template(tmp_path: Path) -> None:
+    config = ServeConfig(max_length=99, tensor_parallel=2, arguments=("--seed", "1"))
+    argv, name = serve_command("vllm", config, installed("0.32"), model=tmp_path, port=5)
+    text = " ".join(argv)
+    assert text.startswith(f"python -m vllm.entrypoints.openai.api_server --model {tmp_path}")
+    assert name == str(tmp_path)
+    for flags in (
+        "--port 5",
+        "--max-model-len 99",
+        "--enable-auto-tool-choice --tool-call-parser hermes",
+        "--tensor-parallel-size 2",
+        "--enforce-eager --dtype float32",
+    ):
+        assert flags in text
+    assert text.endswith("--seed 1")
+    on_gpu, named = serve_command(
+        "vllm", ServeConfig(name="seeker"), installed("0.32", gpu=True), model=tmp_path, port=5
     )
-    assert "<tool_call>" in (answer.choices[0].message.content or "")
-    client.close()
+    assert named == "seeker"
+    assert "--enforce-eager" not in on_gpu
+    assert on_gpu[-2:] == ["--dtype", "auto"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "bf16", "dtype"),
+    [
+        ('{"dtype": "bfloat16"}', True, "bfloat16"),
+        ('{"torch_dtype": "bfloat16"}', True, "bfloat16"),
+        ('{"dtype": "bfloat16"}', False, "float32"),
+        ('{"dtype": "float16"}', True, "float32"),
+        ("{}", True, "float32"),
+        ("[]", True, "float32"),
+        ("", True, "float32"),
+    ],
+)
+def test_a_processor_computes_in_bfloat16_what_is_stored_so_if_it_can(
+    stored: str, bf16: bool, dtype: str, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(stored)
+    found = Installed("python", "0.32", "5.23", gpu=False, bf16=bf16)
+    backends: tuple[Backend, ...] = ("vllm", "transformers")
+    for backend, (wanted, used) in product(backends, (("auto", dtype), ("float16", "float16"))):
+        config = ServeConfig(backend=backend, dtype=wanted)
+        argv, _ = serve_command(backend, config, found, model=tmp_path, port=5)
+        assert argv[argv.index("--dtype") + 1] == used
+
+
+def test_the_server_is_kept_off_the_hub_and_a_small_model_gets_two_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def variables(found: Installed, backend: Backend = "transformers", **options: int) -> dict[str, str]:
+        return environment(backend, ServeConfig(**options), found, model=tmp_path, scratch=tmp_path)
+
+    monkeypatch.delenv("HF_HOME", raising=False)
+    (tmp_path / "model.safetensors").touch()
+    small = variables(installed("0.32"), "vllm")
+    assert small["HF_HUB_OFFLINE"] == "1"
+    assert (Path(small["HF_HOME"]) / "hub").is_dir()
+    assert (small["OMP_NUM_THREADS"], small["VLLM_CPU_KVCACHE_SPACE"]) == ("2", "1")
+    monkeypatch.setenv("HF_HOME", "/cache")
+    on_gpu = variables(installed(None, "5", gpu=True))
+    assert on_gpu.keys().isdisjoint({"HF_HOME", "OMP_NUM_THREADS", "MALLOC_MMAP_MAX_"})
+    os.truncate(tmp_path / "model.safetensors", 1 << 30)
+    large = variables(installed(None, "5"))
+    assert large["MALLOC_MMAP_MAX_"] == "0"
+    assert "OMP_NUM_THREADS" not in large
+    assert variables(installed(None, "5"), threads=4)["OMP_NUM_THREADS"] == "4"
 
 
 # vLLM from an environment of its own, which `.ci/vllm.sh FOLDER` makes; if it is required, it may not be missing.
