@@ -169,17 +169,17 @@ def test_what_does_not_work_is_a_failure_and_no_result(
     assert not (tmp_path / "eval" / "solver" / "suspect" / "attempts.jsonl").exists()
 
 
-def test_a_program_without_an_endpoint_may_fail(tmp_path: Path) -> None:
+def test_a_program_without_an_endpoint_must_be_there_and_may_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = config_of(tmp_path, {"argv": ["no-such-agent"]}, [])
+    assert main(["eval", str(config)]) == 1
+    assert "no-such-agent ended with exit code 127" in capsys.readouterr().err
     give_up = "import sys; open('parts.py', 'a').write('# tried'); sys.exit(3)"
-    assert main(["eval", str(config_of(tmp_path, {"argv": ["python", "-c", give_up]}, []))]) == 0
+    assert main(["eval", str(config), "-p", f"solver.command.argv={json.dumps(['python', '-c', give_up])}"]) == 0
     row = rows(tmp_path)["suspect"]
     assert "+# tried" in row["patch"]
     assert row["scores"]["solved"] == 0
-
-
-def test_a_program_without_an_endpoint_must_be_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["eval", str(config_of(tmp_path, {"argv": ["no-such-agent"]}, []))]) == 1
-    assert "no-such-agent ended with exit code 127" in capsys.readouterr().err
 
 
 def test_a_program_that_takes_too_long_is_killed_and_what_it_changed_counts(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from gumshoe.cli import main
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.errors import ConfigError
-from gumshoe.eval.live import LiveEpisode, LiveEpisodes, episode_scores, open_episodes
+from gumshoe.eval.live import LiveEpisodes, episode_scores, open_episodes
 from gumshoe.records import StopReason, Trajectory
 from gumshoe.train.episodes import GeneratedTurn, Request, play
 from support.eval.explorers import serving
@@ -110,6 +110,8 @@ def test_training_and_evaluation_play_the_same_episode(
     live = source.episode(TASKS[stop])
     reward = play(live, write, WEIGHTS)
 
+    pack = trajectory.context_pack
+    assert [finding.step for finding in pack.findings] == [1] if pack is not None else stop is not StopReason.REPORTED
     assert live.episode.stop is stop
     assert trajectory.task.id == TASKS[stop]
     assert len(requests) == len(asked) == len(POLICIES[stop])
@@ -130,13 +132,7 @@ def test_training_and_evaluation_play_the_same_episode(
     assert earned["format"] == scores["valid_calls"] / (1 if trajectory.context_pack else 2)
 
 
-def test_findings_name_the_turn_that_showed_the_fact(evaluated: Evaluated) -> None:
-    pack = evaluated[0][StopReason.REPORTED].context_pack
-    assert pack is not None
-    assert [finding.step for finding in pack.findings] == [1]
-
-
-def test_tasks_tools_and_opening_are_those_of_the_seeker(source: LiveEpisodes) -> None:
+def test_an_episode_opens_as_a_seekers_and_is_scored(source: LiveEpisodes) -> None:
     assert sorted(source.tasks) == sorted(TASKS.values())
     episode = source.episode("shop/0")
     request = episode.next_request()
@@ -144,34 +140,22 @@ def test_tasks_tools_and_opening_are_those_of_the_seeker(source: LiveEpisodes) -
     assert [tool["function"]["name"] for tool in request.tools][-1] == "report"
     assert request.messages == source.opening("shop/0")
     assert [message["role"] for message in request.messages] == ["system", "user"]
+    for written, answered in (
+        (turn(EVAL), "[step 0] 1 failed, 1 passed"),
+        (turn(("veiw", {})), "[step 1] error: no tool 'veiw'"),
+    ):
+        episode.accept(written)
+        request = episode.next_request()
+        assert request is not None
+        assert request.messages[-1]["content"].startswith(answered)
+    assert episode.scores() == {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": 0.25}
+    episode.accept(turn(REPORT))
+    assert episode.next_request() is None
+    earned = {"line_f1": 1.0, "grounding": 1.0, "cost": pytest.approx(2 / 5), "format": pytest.approx(2 / 3)}
+    assert episode.scores() == earned
     episode.close()
     with pytest.raises(ConfigError, match="there is no task 'shop/9'"):
         source.opening("shop/9")
-
-
-def test_an_episode_is_scored(source: LiveEpisodes) -> None:
-    episode = source.episode("shop/0")
-    assert play_turns(episode, turn(EVAL))[-1]["content"].startswith("[step 0] 1 failed, 1 passed")
-    assert play_turns(episode, turn(("veiw", {})))[-1]["content"].startswith("[step 1] error: no tool 'veiw'")
-    assert episode.scores() == {"line_f1": 0.0, "grounding": 0.0, "cost": 0.0, "format": 0.25}
-    assert play_turns(episode, turn(REPORT)) == []
-    assert episode.scores() == {
-        "line_f1": 1.0,
-        "grounding": 1.0,
-        "cost": pytest.approx(2 / 5),
-        "format": pytest.approx(2 / 3),
-    }
-    episode.close()
-
-
-def play_turns(episode: LiveEpisode, *turns: str) -> list[dict[str, Any]]:
-    """Plays the turns; returns the messages of the request that follows, none where the episode is over."""
-    request = episode.next_request()
-    for each in turns:
-        assert request is not None
-        episode.accept(each)
-        request = episode.next_request()
-    return [] if request is None else request.messages
 
 
 def test_tasks_without_an_answer_are_refused(tmp_path: Path) -> None:

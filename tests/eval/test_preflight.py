@@ -14,10 +14,14 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.config import CollectConfig
+from gumshoe.config import dump_config, load_config
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.arm import Checks, Endpoint, check_endpoint
+from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.evaluate import check_disk
+from gumshoe.train.config import TrainConfig
 from support.eval.explorers import Models, serving
 from support.eval.made import write_eval_config
 from support.provider_server import Handler, fault, provider
@@ -129,7 +133,7 @@ def test_what_is_finished_needs_no_sandbox_where_packs_are_equal(tmp_path: Path)
     assert subprocess.run(again, env=without, timeout=120, check=False).returncode == 2
 
 
-def test_a_key_that_is_refused_is_named_and_not_shown() -> None:
+def test_servers_are_asked_and_neither_keys_nor_passwords_are_shown(closed_port: Callable[[], int]) -> None:
     def want_key(handler: Handler, _: dict[str, Any]) -> None:
         handler.reply(200 if handler.headers["Authorization"] == "Bearer right" else 401, b"{}")
 
@@ -138,14 +142,8 @@ def test_a_key_that_is_refused_is_named_and_not_shown() -> None:
         with pytest.raises(ConfigError, match=rf"^arm a: {url} rejects the key \(HTTP 401\)$"):
             check_endpoint(Endpoint("arm a", url, {"Authorization": "Bearer wrong"}))
         check_endpoint(Endpoint("arm a", url, {"Authorization": "Bearer right"}))
-
-
-def test_a_server_that_lists_no_models_is_one_all_the_same() -> None:
     with provider(fault(404)) as server:
-        check_endpoint(Endpoint("arm a", f"{server.url}/deployments"))
-
-
-def test_passwords_in_an_address_are_not_shown(closed_port: Callable[[], int]) -> None:
+        check_endpoint(Endpoint("arm a", f"{server.url}/models"))
     with pytest.raises(ConfigError) as caught:
         check_endpoint(Endpoint("arm a", f"http://me:secret@127.0.0.1:{closed_port()}/v1"))
     assert "secret" not in str(caught.value)
@@ -165,3 +163,36 @@ def test_a_single_fault_keeps_its_type() -> None:
             raise TaskError("the same")
     with pytest.raises(TaskError, match=r"^the same$"):
         checks.report()
+
+
+# --- folders of other commands ------------------------------------------------------------------------------------
+
+
+COLLECT, EVAL, TRAIN = Path("collect/demo"), Path("eval/heuristics"), Path("train/smollm2")
+
+
+@pytest.mark.parametrize(
+    ("command", "config", "owner"),
+    [
+        ("eval", EVAL, load_config(CollectConfig, COLLECT)),
+        ("eval", EVAL, load_config(TrainConfig, TRAIN)),
+        ("collect", COLLECT, load_config(EvalConfig, EVAL)),
+        ("collect", COLLECT, load_config(TrainConfig, TRAIN)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_another_commands_folder_is_refused_and_left_as_it_is(
+    tmp_path: Path,
+    command: str,
+    config: Path,
+    owner: CollectConfig | EvalConfig | TrainConfig,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "config.yaml").write_text(dump_config(owner))
+    (tmp_path / "results.jsonl").write_text("years of work\n")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert main([command, str(config), "-p", f"out={tmp_path}"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "choose another folder" in said
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

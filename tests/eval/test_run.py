@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gumshoe.cli import main
 from gumshoe.collect.config import TasksConfig, TracebackConfig
 from gumshoe.collect.data.store import read_trajectories
 from gumshoe.collect.run.control import Control
-from gumshoe.config import validate
-from gumshoe.errors import ConfigError, DatasetError, TaskError
+from gumshoe.config import load_config
+from gumshoe.errors import ConfigError, TaskError
 from gumshoe.eval.arms.episodes import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import choose_tasks, evaluate
@@ -84,16 +83,8 @@ def test_a_model_folder_is_served_while_its_arm_is_played_and_while_it_solves(
     arms = [{"name": "model", "model": model}]
     serve = {"backend": "transformers", "device": "cpu", "threads": 1}
     solver = {"kind": "policy", "model": model, "mode": "one_shot", "limits": {"steps": 1}, "references": ["no_pack"]}
-    config = write_config(
-        tmp_path,
-        tasks,
-        arms,
-        vars={"models": str(micro_model.parent)},
-        serve=serve,
-        solver=solver,
-        sampling={"max_tokens": 40},
-        limits={"steps": 2},
-    )
+    more = {"vars": {"models": str(micro_model.parent)}, "sampling": {"max_tokens": 40}, "limits": {"steps": 2}}
+    config = write_config(tmp_path, tasks, arms, serve=serve, solver=solver, **more)
     assert main(["eval", str(config), "-p", "tasks.limit=1"]) == 0
     made = summary(tmp_path)
     arm, alone = made["arms"]
@@ -115,11 +106,7 @@ def test_a_model_that_was_trained_again_needs_a_new_folder(tmp_path: Path, tasks
     model = tmp_path / "model"
     shutil.copytree(micro_model, model)
     before = fingerprint(model)
-    config = validate(
-        EvalConfig,
-        yaml.safe_load(write_config(tmp_path, tasks, [{"name": "m", "model": str(model)}]).read_text()),
-        origin="test",
-    )
+    config = load_config(EvalConfig, write_config(tmp_path, tasks, [{"name": "m", "model": str(model)}]), [])
     stopped = Control()
     stopped.abort()
     assert evaluate(config, stopped).stopped == "interrupted"
@@ -188,44 +175,13 @@ def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(
     assert 1 <= summary(tmp_path)["arms"][0]["episodes"] < 360
 
 
-def test_other_explorers_answers_are_arms_of_their_own(tmp_path: Path, tasks: Path) -> None:
-    """They name the whole function, line 3 of which is the fix: one says so for two tasks, one for one."""
-    place = {"file": "shop.py", "class_name": None, "function_name": "discount"}
-    rows = {
-        "fastcontext": [("shop/1", "<final_answer>\nshop.py:3\n</final_answer>"), ("shop/2", "I do not know.")],
-        "codescout": [("shop/1", json.dumps({"locations": [place]})), ("shop/2", {"locations": [place]})],
-        "places": [("shop/1", [{"path": "shop.py", "start": 3, "end": 3}])],
-    }
-    arms = [{"name": name, "answers": {"path": str(tmp_path / name), "format": name}} for name in rows]
-    for name, of_arm in rows.items():
-        column = "locations" if name == "places" else "answer"
-        lines = (json.dumps({"instance_id": task, column: answer}) for task, answer in of_arm)
-        (tmp_path / name).write_text("\n".join(lines) + "\n")
-    config = write_config(tmp_path, tasks, arms, tasks={"source": str(tasks), "ids": ["shop/1", "shop/2"]})
-    assert main(["eval", str(config)]) == 0
-    found = {arm["name"]: arm["groups"]["all"] for arm in summary(tmp_path)["arms"]}
-    assert [found[name]["line_recall"]["value"] for name in rows] == [0.5, 1.0, 0.5]
-    assert found["codescout"]["line_precision"]["value"] == pytest.approx(1 / 4)
-    assert [found[name]["reported"]["value"] for name in rows] == [1.0, 1.0, 0.5]
-    for broken, said in (
-        ("{}", "is not an answer"),
-        ('{"task_id": "shop/1", "locations": [3]}', "the pack of shop/1 is invalid"),
-    ):
-        (tmp_path / "places").write_text(broken + "\n")
-        with pytest.raises(DatasetError, match=said):
-            evaluate(validate(EvalConfig, yaml.safe_load(config.read_text()), origin="test"), Control())
+# --- which tasks --------------------------------------------------------------------------------------------------
 
 
-# --- what is refused ----------------------------------------------------------------------------------------------
-
-
-def chosen(tasks: Path, **more: Any) -> list[str]:
-    config = EvalConfig(
-        out="x",
-        tasks=TasksConfig(source=str(tasks), **more),
-        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
-    )
-    return [task.id for task, _ in choose_tasks(config)]
+def chosen(source: str | Path, told: list[str] | None = None, **more: Any) -> list[str]:
+    arm = ArmConfig(name="a", policy=TracebackConfig())
+    config = EvalConfig(out="x", tasks=TasksConfig(source=str(source), **more), arms=(arm,))
+    return [task.id for task, _ in choose_tasks(config, ([] if told is None else told).append)]
 
 
 def test_a_limit_is_shared_out_between_the_splits(tasks: Path) -> None:
@@ -237,9 +193,6 @@ def test_a_limit_is_shared_out_between_the_splits(tasks: Path) -> None:
     drawn = chosen(tasks, shuffle=True, limit=2)
     assert drawn == chosen(tasks, shuffle=True, limit=2)
     assert len({int(name.partition("/")[2]) % 3 == 0 for name in drawn}) == 2
-
-
-def test_no_task_left_is_an_error(tasks: Path) -> None:
     with pytest.raises(TaskError, match=r"no task of .* is left"):
         chosen(tasks, tags={"split": "none"})
 
@@ -249,11 +202,6 @@ def test_a_broken_entry_is_told_and_the_others_go_on(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (tmp_path / "sound" / "test.py").write_text("def test_it():\n    assert False\n")
     told: list[str] = []
-    config = EvalConfig(
-        out="x",
-        tasks=TasksConfig(source=f"nightmare:{tmp_path}"),
-        arms=(ArmConfig(name="a", policy=TracebackConfig()),),
-    )
-    assert [task.id for task, _ in choose_tasks(config, told.append)] == ["nightmare/sound"]
-    assert len(told) == 1
-    assert told[0].startswith("skipped: task nightmare/broken: ")
+    assert chosen(f"nightmare:{tmp_path}", told) == ["nightmare/sound"]
+    (line,) = told
+    assert line.startswith("skipped: task nightmare/broken: ")

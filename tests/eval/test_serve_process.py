@@ -18,6 +18,7 @@ import pytest
 from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.eval.serve import ModelServer
+from support.sandboxes.processes import state
 
 GUARDIAN = Path(__file__).parents[2] / "eval" / "serve" / "guardian.py"
 
@@ -32,10 +33,7 @@ def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
 
 
 def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+    return state(pid) in {"Z", ""}
 
 
 # --- life and death -----------------------------------------------------------------------------------------------
@@ -64,8 +62,6 @@ def small_server(tmp_path: Path, micro_model: Path) -> Iterator[Callable[..., Mo
     """Makes servers whose program is a small real HTTP server, installed where `python -m` finds vLLM's."""
     package = tmp_path / "site" / "vllm" / "entrypoints" / "openai"
     package.mkdir(parents=True)
-    for folder in (package, package.parent, package.parent.parent):
-        (folder / "__init__.py").touch()
     (package / "api_server.py").write_text(FAKE)
     metadata = tmp_path / "site" / "vllm-1.0.dist-info"
     metadata.mkdir()
@@ -102,19 +98,15 @@ def test_a_server_that_dies_is_started_again_on_the_same_port(small_server: Call
         get(server.base_url, "/die")
         with pytest.raises(ServeError, match=r"died \(exit code 7\) after 1 restarts: out of memory, says the server"):
             server.wait()
-        with pytest.raises(ServeError):
-            server.check()
 
 
 def test_a_server_that_dies_at_once_gives_its_last_words(
     small_server: Callable[..., ModelServer], tmp_path: Path
 ) -> None:
     server = small_server()
-    crashes = tmp_path / "site" / "vllm" / "entrypoints" / "openai" / "crashes"
-    crashes.touch()
+    (tmp_path / "site" / "vllm" / "entrypoints" / "openai" / "crashes").touch()
     with pytest.raises(ServeError, match=r"died \(exit code 3\): the weights do not fit \(all of it: .*server\.log\)"):
         server.start()
-    assert server.pid is None
 
 
 def test_what_cannot_be_started_is_refused(
@@ -159,12 +151,17 @@ def run_guardian(*argv: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-I", str(GUARDIAN), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def test_the_guardian_passes_the_exit_code_on() -> None:
-    for code, expected in (("raise SystemExit(5)", 5), ("import os; os.kill(os.getpid(), 9)", 137)):
-        with run_guardian(sys.executable, "-c", code) as guardian:
-            assert guardian.wait(timeout=120) == expected
-    with run_guardian("/nowhere/program") as guardian:
-        assert guardian.wait(timeout=120) == 127
+@pytest.mark.parametrize(
+    ("argv", "code"),
+    [
+        ((sys.executable, "-c", "raise SystemExit(5)"), 5),
+        ((sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"), 137),
+        (("/nowhere/program",), 127),
+    ],
+)
+def test_the_guardian_passes_the_exit_code_on(argv: tuple[str, ...], code: int) -> None:
+    with run_guardian(*argv) as guardian:
+        assert guardian.wait(timeout=120) == code
 
 
 @pytest.mark.parametrize("how", ["pipe", "signal"])
@@ -187,18 +184,15 @@ def test_the_guardian_takes_children_down_too(how: str) -> None:
     assert until(lambda: gone(child))
 
 
-def test_the_command_serves_until_it_is_told_to_stop(
-    small_server: Callable[..., ModelServer], micro_model: Path, tmp_path: Path
-) -> None:
+def test_the_command_serves_until_it_is_told_to_stop(small_server: Callable[..., ModelServer], tmp_path: Path) -> None:
     shape = small_server()
-    argv = [sys.executable, "-m", "gumshoe", "serve", str(micro_model), "--port", "0", "--backend", "vllm"]
+    argv = [sys.executable, "-m", "gumshoe", "serve", str(shape.folder), "--port", "0", "--backend", "vllm"]
     argv += ["--python", str(shape.config.python), "--log", str(tmp_path / "log")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as command:
         assert command.stdout is not None
         lines = [command.stdout.readline() for _ in range(5)]
         assert "-m vllm.entrypoints.openai.api_server" in lines[0]
-        base_url = lines[2].split()[-1]
-        pid = int(get(base_url))
+        pid = int(get(lines[2].split()[-1]))
         os.kill(command.pid, signal.SIGTERM)
         assert command.wait(timeout=120) == 0
     assert gone(pid)

@@ -12,6 +12,8 @@ import yaml
 
 from gumshoe.cli import main
 from gumshoe.collect.data.store import read_trajectories
+from gumshoe.config import validate
+from gumshoe.eval.config import EvalConfig
 from gumshoe.records import Trajectory
 from support.eval.explorers import Models, serving
 from support.eval.solver_tasks import write_tasks
@@ -99,6 +101,9 @@ def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path
     pairs = {(one["arm"], one["baseline"]) for one in summary_of(out)["comparisons"] if one["metric"] == "solved"}
     assert {("debug", "rewrite"), ("middling", "no_pack"), ("middling", "solo"), ("unproven", "middling")} <= pairs
     assert ("middling", "mender") not in pairs
+    said = {one.messages[1].content for one in episodes(out, "oracle_pack")}
+    assert all("Places, best first:\n- parts.py:2-2" in text for text in said)
+    assert all("hands this over" not in one.messages[1].content for one in episodes(out, "no_pack"))
 
 
 def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path, list[str]]) -> None:
@@ -116,13 +121,6 @@ def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path,
         name: sorted((one.task.id, one.provenance.seed) for one in episodes(out, name)) for name in ("debug", "solo")
     }
     assert seeds["debug"] == seeds["solo"]
-
-
-def test_the_pack_stands_below_the_statement(played: tuple[Path, list[str]]) -> None:
-    out, _ = played
-    said = {one.messages[1].content for one in episodes(out, "oracle_pack")}
-    assert all("Places, best first:\n- parts.py:2-2" in text for text in said)
-    assert all("hands this over" not in one.messages[1].content for one in episodes(out, "no_pack"))
 
 
 def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, list[str]]) -> None:
@@ -148,64 +146,40 @@ def test_too_many_flaky_tasks_stop_the_evaluation_before_anything_is_played(
     assert not (tmp_path / "out" / "results.jsonl").exists()
 
 
-def test_the_same_command_asks_nobody_again(played: tuple[Path, list[str]], models: Models) -> None:
+def test_what_was_played_is_scored_again_without_asking_anybody(
+    tmp_path: Path, played: tuple[Path, list[str]], models: Models
+) -> None:
     out, words = played
     before, asked = summary_of(out), len(models.asked)
     assert main(words) == 0
-    assert len(models.asked) == asked
     assert summary_of(out) == before
-
-
-def test_the_episodes_of_an_arm_can_be_scored_again_elsewhere(
-    tmp_path: Path, played: tuple[Path, list[str]], models: Models
-) -> None:
-    tasks = yaml.safe_load(Path(played[1][1]).read_text())["tasks"]
-    words = changed(
-        played[1],
+    tasks = yaml.safe_load(Path(words[1]).read_text())["tasks"]
+    elsewhere = changed(
+        words,
         tmp_path,
         tasks={**tasks, "ids": ["parts/0", "parts/1"]},
         arms=[{"name": "before", "earlier": "{arms}/middling"}],
         solver=None,
-        vars={"arms": str(played[0] / "arms")},
+        vars={"arms": str(out / "arms")},
         flaky_runs=0,
     )
-    asked = len(models.asked)
-    assert main(words) == 0
+    assert main(elsewhere) == 0
     assert len(models.asked) == asked
-    before, now = (
-        arm(out, name)["groups"]["all"] for out, name in ((played[0], "middling"), (tmp_path / "out", "before"))
-    )
-    assert now["function_acc@1"] == before["function_acc@1"]
+    found = [arm(*one)["groups"]["all"]["function_acc@1"] for one in ((out, "middling"), (tmp_path / "out", "before"))]
+    assert found[0] == found[1]
 
 
 TEACHER = {"kind": "policy", "policy": {"kind": "teacher"}}
 
 
 @pytest.mark.parametrize(
-    ("solver", "said"),
-    [
-        ({"kind": "policy"}, "needs either a model folder or a policy"),
-        ({"policy": {"kind": "teacher"}}, "a solver of kind scripted uses no model"),
-        ({"references": ["debug", "no_pack"]}, "remove 'debug' from solver.references"),
-        ({"kind": "policy", "model": "/nowhere"}, "there is no model folder /nowhere"),
-        ({**TEACHER, "pack": "/nowhere.jinja"}, "the prompt template /nowhere.jinja cannot be read"),
-    ],
-)
-def test_a_wrong_solver_ends_in_one_line(
-    tmp_path: Path,
-    played: tuple[Path, list[str]],
-    solver: dict[str, Any],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(changed(played[1], tmp_path, flaky_runs=0, solver=solver)) == 2
-    error = capsys.readouterr().err
-    assert said in error
-
-
-@pytest.mark.parametrize(
     ("changes", "said"),
     [
+        ({"solver": {"kind": "policy"}}, "needs either a model folder or a policy"),
+        ({"solver": {"policy": {"kind": "teacher"}}}, "a solver of kind scripted uses no model"),
+        ({"solver": {"references": ["debug", "no_pack"]}}, "remove 'debug' from solver.references"),
+        ({"solver": {"kind": "policy", "model": "/nowhere"}}, "there is no model folder /nowhere"),
+        ({"solver": {**TEACHER, "pack": "/no.jinja"}}, "the prompt template /no.jinja cannot be read"),
         ({"arms": [{"name": "no_pack", "policy": {"kind": "traceback"}}]}, "an arm cannot be called 'no_pack'"),
         ({"harness": {}}, "harness grades SWE-bench only"),
         ({"arms": [TRACEBACK, {**BARE, "without_probes": "bare"}]}, "an arm above it with episodes (traceback)"),
@@ -225,3 +199,34 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:
     assert main(changed(played[1], tmp_path, **changes)) == 2
     assert said in capsys.readouterr().err
+
+
+COMMON: dict[str, Any] = {"kind": "rewrite", "tools": ["view", "rewrite"], "nudges": 2}
+
+
+@pytest.mark.parametrize(
+    ("common", "own", "whole"),
+    [
+        (COMMON, {"nudges": 5}, {**COMMON, "nudges": 5}),
+        (COMMON, {"tools": ["grep"]}, {**COMMON, "tools": ["grep"]}),
+        (COMMON, {}, COMMON),
+        ({"tools": ["eval", "report"]}, {"nudges": 5}, {"kind": "seeker", "tools": ["eval", "report"], "nudges": 5}),
+        (None, {"nudges": 5}, {"kind": "seeker", "tools": None, "nudges": 5}),
+        (COMMON, {"kind": "seeker"}, {"kind": "seeker", "tools": None, "nudges": 3}),
+        (COMMON, {"kind": "debug", "nudges": 5}, {"kind": "debug", "tools": None, "nudges": 5}),
+    ],
+)
+def test_an_agent_without_a_kind_changes_that_of_the_evaluation(
+    common: dict[str, Any] | None, own: dict[str, Any], whole: dict[str, Any]
+) -> None:
+    given = {
+        "out": "x",
+        "tasks": {"source": "casebook"},
+        "arms": [{"name": "a", "policy": {"kind": "traceback"}, "agent": own}],
+        **({} if common is None else {"agent": common}),
+    }
+    made = validate(EvalConfig, given, origin="test")
+    (arm,) = made.arms
+    assert arm.agent is not None
+    assert arm.agent.model_dump(mode="json", include=set(whole)) == whole
+    assert validate(EvalConfig, made.model_dump(mode="json"), origin="test") == made

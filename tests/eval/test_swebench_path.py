@@ -144,13 +144,10 @@ def values(out: Path, metric: str) -> dict[str, float | None]:
     return {name: arm["groups"]["all"][metric]["value"] for name, arm in arms_of(out).items()}
 
 
-def rows_of(out: Path, arm: str) -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
-    return sorted((row for row in rows if row["arm"] == arm), key=lambda row: row["task_id"])
-
-
 def test_the_seekers_come_out_in_their_order_with_the_known_effects(out: Path) -> None:
-    assert values(out, "solved") == {"useless": 0, "middling": 0.5, "perfect": 1, "no_pack": 0, "oracle_pack": 1}
+    """Each seeker takes two turns a task; the solver takes one where it is shown something, or is not."""
+    solved = {"useless": 0, "middling": 0.5, "perfect": 1, "no_pack": 0, "oracle_pack": 1}
+    assert values(out, "solved") == values(out, "official") == solved
     for metric in ("line_recall", "function_recall", "file_recall"):
         found = values(out, metric)
         assert [found[name] for name in ("useless", "middling", "perfect")] == [0.0, 0.5, 1.0]
@@ -161,32 +158,23 @@ def test_the_seekers_come_out_in_their_order_with_the_known_effects(out: Path) -
         if (one["baseline"], one["metric"], one["group"]) == ("no_pack", "solved", "all")
     }
     assert uplift == {"useless": (0, 0, 0), "middling": (0.5, 2, 0), "perfect": (1, 4, 0), "oracle_pack": (1, 4, 0)}
+    spent = {
+        name: {what: value["value"] for what, value in arm["per_resolved"]["all"].items()}
+        for name, arm in arms_of(out).items()
+    }
+    assert (spent["perfect"]["tokens"], spent["perfect"]["solver_tokens"]) == (2 * TURN, TURN)
+    assert (spent["middling"]["tokens"], spent["middling"]["total_tokens"]) == (4 * TURN, 6 * TURN)
+    assert spent["perfect"]["total_cost"] == pytest.approx(3 * TURN_COST)
+    assert spent["useless"]["tokens"] is None
 
 
-def test_the_official_harness_agrees_and_leaves_its_report(out: Path) -> None:
-    assert values(out, "official") == values(out, "solved")
+def test_the_official_harness_leaves_its_report(out: Path) -> None:
     (report,) = (out / "harness" / "perfect").glob("*/gumshoe-perfect.*.json")
     said = json.loads(report.read_text())
     assert (said["schema_version"], said["resolved_instances"], said["total_instances"]) == (2, COUNT, COUNT)
     predictions = [json.loads(line) for line in (out / "preds.jsonl").read_text().splitlines()]
     assert {one["model_name_or_path"] for one in predictions} == {"gumshoe-perfect"}
     assert all("+    return n * " in one["model_patch"] for one in predictions)
-
-
-def test_tokens_and_money_of_a_resolved_task(out: Path) -> None:
-    """Each seeker takes two turns a task; the solver takes one where it is shown something, or is not."""
-    arms = arms_of(out)
-    spent = {
-        name: {what: value["value"] for what, value in arms[name]["per_resolved"]["all"].items()}
-        for name in ("middling", "perfect", "useless")
-    }
-    assert (spent["perfect"]["tokens"], spent["perfect"]["solver_tokens"]) == (2 * TURN, TURN)
-    assert (spent["middling"]["tokens"], spent["middling"]["solver_tokens"]) == (4 * TURN, 2 * TURN)
-    assert spent["middling"]["total_tokens"] == 6 * TURN
-    assert spent["perfect"]["total_cost"] == pytest.approx(3 * TURN_COST)
-    assert spent["useless"]["tokens"] is None
-    timing = json.loads((out / "timing.json").read_text())
-    assert timing["perfect"]["all"]["total_seconds"]["value"] > 0
 
 
 def test_a_harness_that_fails_leaves_the_results_whole(
@@ -208,6 +196,6 @@ def test_a_harness_that_fails_leaves_the_results_whole(
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("gumshoe eval: ")]
     assert "the official harness failed on arm teacher: the harness ended with exit code 1" in line
     assert values(tmp_path / "out", "solved") == {"teacher": 1.0}
-    (result,) = rows_of(tmp_path / "out", "teacher")
+    result = json.loads((tmp_path / "out" / "results.jsonl").read_text())
     assert (result["scores"]["solved"], "official" in result["scores"]) == (1.0, False)
     assert (tmp_path / "out" / "preds.jsonl").exists()

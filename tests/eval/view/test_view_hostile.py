@@ -32,7 +32,7 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path) -> None:
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
     with open_library(hostile_run) as library, serving(library) as site:
         (source,) = library.overview()["sources"]
         assert source["problem"] == "2 broken lines are left out"
@@ -51,6 +51,10 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
             assert page.locator("script").count() == 1
             assert page.locator("a[href^=javascript]").count() == 0
             assert "\u202e" not in page.content()
+            write_static(library, tmp_path / "copy")
+            page.goto(f"{(tmp_path / 'copy' / 'index.html').as_uri()}#/episode/{key}?step=1")
+            expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
+            assert page.evaluate("window.ran") is None
 
 
 def test_a_line_of_five_megabytes_is_cut_for_the_browser_alone(browser: Browser, hostile_run: Path) -> None:
@@ -66,20 +70,6 @@ def test_a_line_of_five_megabytes_is_cut_for_the_browser_alone(browser: Browser,
             expect(page.get_by_text("characters are not shown").first).to_be_visible()
 
 
-def test_an_episode_that_is_not_there(site: str) -> None:
-    assert get(f"{site}/api/episode/none").status_code == 404
-
-
-def test_a_static_copy_of_hostile_text_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
-    with open_library(hostile_run) as library:
-        write_static(library, tmp_path / "copy")
-        key = next(row["key"] for row in all_rows(library) if "script" in row["task"])
-    with quiet_page(browser) as page:
-        page.goto(f"{(tmp_path / 'copy' / 'index.html').as_uri()}#/episode/{key}?step=1")
-        expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
-        assert page.evaluate("window.ran") is None
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -89,6 +79,7 @@ def test_a_static_copy_of_hostile_text_does_nothing(browser: Browser, hostile_ru
         "/api/raw/..%2f..%2fetc%2fpasswd",
         "/api/episode/..%2f..%2fetc%2fpasswd",
         "/api/evaluation/..%2f..",
+        "/api/episode/none",
         "/sources.sha256",
         "/server.py",
     ],
@@ -153,17 +144,10 @@ def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
         assert "SameSite=strict" in first.headers["set-cookie"]
         assert client.get(f"{guarded}/api/overview").status_code == 200
     bearer = {"authorization": "Bearer s3cret"}
-    assert get(f"{guarded}/api/overview", headers=bearer).status_code == 200
-
-
-def test_with_a_token_numeric_names_are_answered_and_others_not(guarded: str) -> None:
-    bearer = {"authorization": "Bearer s3cret"}
-    assert get(f"{guarded}/", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
+    assert get(f"{guarded}/api/overview", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
     assert get(f"{guarded}/", headers={**bearer, "host": "evil.example"}).status_code == 421
 
 
-def test_what_is_loopback() -> None:
-    assert [is_loopback(host) for host in ("localhost", "127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "box")] == [
-        *(True, True, True),
-        *(False, False, False),
-    ]
+@pytest.mark.parametrize(("host", "is_ours"), [("localhost", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
+def test_what_is_loopback(host: str, is_ours: bool) -> None:
+    assert is_loopback(host) is is_ours

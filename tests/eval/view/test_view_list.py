@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from support.eval.view_samples import SEEK, make_trajectory, write_journal, write_run
-from support.eval.viewer import open_library, quiet_page, serving
+from support.eval.viewer import viewing
 
 ALL = "43 episodes"
 
@@ -120,39 +120,37 @@ def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> Non
 
 def test_a_long_list_is_paged_and_scrolls(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "long", [make_trajectory(number, SEEK, policy=f"p{number}") for number in range(700)])
-    with open_library(tmp_path / "long") as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            asked: list[str] = []
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto(f"{site}/#/list?sort=cost")
-            total(page, "700 episodes")
-            assert rows(page).count() < 80
-            assert sum("api/rows" in url for url in asked) == 1
-            page.locator(".scroller").evaluate("box => { box.scrollTop = box.scrollHeight }")
-            expect(page.locator("[data-index='699']")).to_contain_text("shop/tax-699")
-            assert rows(page).count() < 80
+    with viewing(browser, tmp_path / "long") as (page, site, _):
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"{site}/#/list?sort=cost")
+        total(page, "700 episodes")
+        assert rows(page).count() < 80
+        assert sum("api/rows" in url for url in asked) == 1
+        page.locator(".scroller").evaluate("box => { box.scrollTop = box.scrollHeight }")
+        expect(page.locator("[data-index='699']")).to_contain_text("shop/tax-699")
+        assert rows(page).count() < 80
 
 
 def test_a_run_in_progress_updates_by_itself(browser: Browser, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [make_trajectory(0)])
     write_journal(run, "tax-7", SEEK[:1])
     (run / "state.json").write_text('{"planned": 5}', encoding="utf-8")
-    with open_library(run) as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/#/list")
-            total(page, "2 episodes")
-            expect(rows(page).first).to_contain_text("running")
-            rows(page).first.click()
-            expect(page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Step 1"))).to_have_count(1)
-            write_journal(run, "tax-7", SEEK)
-            expect(page.get_by_role("button", name=re.compile("Step 3: seek"))).to_be_visible()
-            page.goto(f"{site}/#/list")
-            (run / "journal" / "tax-7.jsonl").unlink()
-            with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
-                file.write(f"{make_trajectory(7, created='2026-02-01T00:00:00Z').model_dump_json()}\n")
-            expect(rows(page).first).to_contain_text("shop/tax-7")
-            expect(rows(page).first).to_contain_text("resolved")
-            total(page, "2 episodes")
+    with viewing(browser, run) as (page, site, _):
+        page.goto(f"{site}/#/list")
+        total(page, "2 episodes")
+        expect(rows(page).first).to_contain_text("running")
+        rows(page).first.click()
+        expect(page.get_by_role("listitem").filter(has=page.get_by_role("button", name="Step 1"))).to_have_count(1)
+        write_journal(run, "tax-7", SEEK)
+        expect(page.get_by_role("button", name=re.compile("Step 3: seek"))).to_be_visible()
+        page.goto(f"{site}/#/list")
+        (run / "journal" / "tax-7.jsonl").unlink()
+        with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
+            file.write(f"{make_trajectory(7, created='2026-02-01T00:00:00Z').model_dump_json()}\n")
+        expect(rows(page).first).to_contain_text("shop/tax-7")
+        expect(rows(page).first).to_contain_text("resolved")
+        total(page, "2 episodes")
 
 
 def test_dataset_rows_are_no_further_episodes(listed: Page) -> None:
@@ -195,18 +193,17 @@ def test_columns_can_be_chosen_and_views_saved(listed: Page) -> None:
 def test_tampering_is_marked_filtered_and_listed(browser: Browser, tmp_path: Path) -> None:
     tampered = make_trajectory(1, SEEK).model_copy(update={"tampering": ("process left running: sleep 99",)})
     write_run(tmp_path / "run", [make_trajectory(0, SEEK), tampered])
-    with open_library(tmp_path / "run") as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/#/list")
-            total(page, "2 episodes")
-            assert page.locator(".line .tampered").count() == 1
-            page.get_by_role("searchbox").fill("tampered:yes")
-            page.get_by_role("searchbox").press("Enter")
-            total(page, "1 episode")
-            rows(page).click()
-            expect(page.locator("header .tampered")).to_have_attribute("title", "process left running: sleep 99")
-            page.get_by_role("tab", name="Facts").click()
-            expect(page.locator(".facts-pane")).to_contain_text("process left running: sleep 99")
+    with viewing(browser, tmp_path / "run") as (page, site, _):
+        page.goto(f"{site}/#/list")
+        total(page, "2 episodes")
+        assert page.locator(".line .tampered").count() == 1
+        page.get_by_role("searchbox").fill("tampered:yes")
+        page.get_by_role("searchbox").press("Enter")
+        total(page, "1 episode")
+        rows(page).click()
+        expect(page.locator("header .tampered")).to_have_attribute("title", "process left running: sleep 99")
+        page.get_by_role("tab", name="Facts").click()
+        expect(page.locator(".facts-pane")).to_contain_text("process left running: sleep 99")
 
 
 def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:
@@ -236,10 +233,9 @@ def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:
 def test_a_running_evaluation_lists_its_arms_by_their_labels(browser: Browser, tmp_path: Path) -> None:
     write_run(tmp_path / "eval" / "arms" / "start", [make_trajectory(0, SEEK)])
     (tmp_path / "eval" / "config.yaml").write_text("arms: [{name: start, label: before training}]\n")
-    with open_library(tmp_path) as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/")
-            card = page.get_by_role("article", name="eval")
-            expect(card).to_contain_text("Figures appear when every arm is done.")
-            card.get_by_role("link", name="before training").click()
-            expect(page.locator("a.line .c-policy")).to_have_text("before training")
+    with viewing(browser, tmp_path) as (page, site, _):
+        page.goto(f"{site}/")
+        card = page.get_by_role("article", name="eval")
+        expect(card).to_contain_text("Figures appear when every arm is done.")
+        card.get_by_role("link", name="before training").click()
+        expect(page.locator("a.line .c-policy")).to_have_text("before training")

@@ -13,7 +13,7 @@ from gumshoe.eval.view.episode_page import root_of
 from gumshoe.eval.view.library import Library
 from gumshoe.records import BranchPoint, Decision, Trajectory
 from support.eval.view_samples import REPAIR, SEEK, make_trajectory, write_run
-from support.eval.viewer import all_rows, open_library, quiet_page, serving
+from support.eval.viewer import all_rows, open_library, quiet_page, serving, viewing
 
 
 def key_of(library: Library, source: str, task: str = "shop/tax-1", policy: str = "openai tiny") -> str:
@@ -159,15 +159,14 @@ def test_a_program_that_ended_is_not_stopped_at_a_line(browser: Browser, tmp_pat
     """The last word of the debugger counts."""
     over = ("pdb", Decision.SEEK, "On.", {"command": "c"}, "program ended with exit code 1", {"state": "exited"})
     run = write_run(tmp_path / "run", [make_trajectory(0, (*SEEK, over, *REPAIR))])
-    with open_library(run) as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=3")
-            pane = page.get_by_role("tabpanel")
-            expect(pane.locator(".source")).to_contain_text("stopped at line 2")
-            expect(pane).not_to_contain_text("has ended")
-            page.keyboard.press("ArrowRight")
-            expect(pane).to_contain_text("The program has ended.")
-            expect(pane).not_to_contain_text("stopped at line")
+    with viewing(browser, run) as (page, site, library):
+        page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=3")
+        pane = page.get_by_role("tabpanel")
+        expect(pane.locator(".source")).to_contain_text("stopped at line 2")
+        expect(pane).not_to_contain_text("has ended")
+        page.keyboard.press("ArrowRight")
+        expect(pane).to_contain_text("The program has ended.")
+        expect(pane).not_to_contain_text("stopped at line")
 
 
 def test_a_dataset_row_shows_whose_messages_train(page: Page, site: str, library: Library) -> None:
@@ -191,14 +190,13 @@ def test_what_a_step_says_without_having_seen_it_is_marked(browser: Browser, tmp
     steps = list(made.steps)
     steps[1] = steps[1].model_copy(update={"rationale": "compute_vat in shop/vat.py:77 must be wrong"})
     write_run(tmp_path / "run", [made.model_copy(update={"steps": tuple(steps)})])
-    with open_library(tmp_path / "run") as library, serving(library) as site:
-        with quiet_page(browser) as page:
-            page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=2")
-            said = page.get_by_role("article", name="Step 2").locator(".unseen.bad")
-            expect(said).to_contain_text("shop/vat.py:77 (place in the rationale)")
-            expect(said).to_contain_text("compute_vat (name in the rationale)")
-            page.keyboard.press("Home")
-            expect(page.get_by_role("article", name="Step 1").locator(".unseen.bad")).to_have_count(0)
+    with viewing(browser, tmp_path / "run") as (page, site, library):
+        page.goto(f"{site}/#/episode/{all_rows(library)[0]['key']}?step=2")
+        said = page.get_by_role("article", name="Step 2").locator(".unseen.bad")
+        expect(said).to_contain_text("shop/vat.py:77 (place in the rationale)")
+        expect(said).to_contain_text("compute_vat (name in the rationale)")
+        page.keyboard.press("Home")
+        expect(page.get_by_role("article", name="Step 1").locator(".unseen.bad")).to_have_count(0)
 
 
 TURNS = (*SEEK, *REPAIR)

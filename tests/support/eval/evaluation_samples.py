@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
-from gumshoe.eval.records import ArmSummary, CalibrationBin, Comparison, FlakyTask, LossCurve, Result, Summary
+from gumshoe.eval.records import ArmSummary, CalibrationBin, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.score.measures import Bootstrap, compare, compare_all, measures, per_resolved
 from gumshoe.records import PolicyInfo, Trajectory
 from support.eval.view_samples import GOLD, PACK, REPAIR, REPORT, SEEK, WRONG, make_task, make_trajectory, write_run
 
-CURVE = (
-    CalibrationBin(low=0.5, high=0.6, confidence=0.55, right=0.5, count=2),
-    CalibrationBin(low=0.8, high=0.9, confidence=0.85, right=1.0, count=4),
-)
-
-
-def _uplift(by_arm: Mapping[str, Sequence[Result]], alone: Sequence[Result]) -> list[Comparison]:
-    found = [compare(of_arm, alone, "all", "solved", Bootstrap(0, 100)) for of_arm in by_arm.values()]
-    return [one for one in found if one is not None]
+DRAWS = Bootstrap(0, 100)
+CALIBRATED: dict[str, Any] = {
+    "tools": {"view": 1.5, "pdb": 0.5},
+    "calibration": (
+        CalibrationBin(low=0.5, high=0.6, confidence=0.55, right=0.5, count=2),
+        CalibrationBin(low=0.8, high=0.9, confidence=0.85, right=1.0, count=4),
+    ),
+    "calibration_error": 0.15,
+}
 
 
 def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> Path:
@@ -42,6 +43,8 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
         one.model_copy(update={"arm": "no_pack", "trajectory": "", "stop": None, "scores": {"solved": 0.0}})
         for one in by_arm["idle"]
     ]
+    all_arms = (("idle", "idle model", by_arm["idle"]), ("seeker", "the seeker", by_arm["seeker"]))
+    uplift = [compare(of_arm, alone, "all", "solved", DRAWS) for of_arm in by_arm.values()]
     summary = Summary(
         title="How much does it see?",
         config_hash="c",
@@ -54,19 +57,13 @@ def write_evaluation(folder: Path, tasks: int = 6, *, solver: bool = False) -> P
                 policy=PolicyInfo(kind=name),
                 episodes=len(results),
                 seeks=name != "no_pack",
-                groups=measures(results, Bootstrap(0, 100)),
-                per_resolved=per_resolved(results, Bootstrap(0, 100)),
-                tools={"view": 1.5, "pdb": 0.5} if name == "seeker" else {},
-                calibration=CURVE if name == "seeker" else (),
-                calibration_error=0.15 if name == "seeker" else None,
+                groups=measures(results, DRAWS),
+                per_resolved=per_resolved(results, DRAWS),
+                **(CALIBRATED if name == "seeker" else {}),
             )
-            for name, title, results in (
-                ("idle", "idle model", by_arm["idle"]),
-                ("seeker", "the seeker", by_arm["seeker"]),
-                ("no_pack", "solver alone", alone),
-            )
+            for name, title, results in (*all_arms, ("no_pack", "solver alone", alone))
         ),
-        comparisons=(*compare_all(by_arm, "idle", Bootstrap(0, 100)), *_uplift(by_arm, alone)),
+        comparisons=(*compare_all(by_arm, "idle", DRAWS), *(one for one in uplift if one is not None)),
         baseline="no_pack",
         flaky=(FlakyTask(task_id="shop/luck", passed=2, runs=3),),
         losses=(LossCurve(label="training", points=((1, 3.0), (2, 1.5), (3, 1.0))),),

@@ -94,30 +94,19 @@ def make_step(
     parse_error: str | None = None,
     calls: int = 1,
     confidence: float | None = None,
-    rationale: str = "I look.",
-    arguments: dict[str, Any] | None = None,
-    decision: Decision | None = Decision.SEEK,
-    data: dict[str, Any] | None = None,
+    decision: Decision = Decision.SEEK,
 ) -> Step:
-    made = tuple(
-        ToolCall(
-            id=f"{index}-{number}",
-            name=tool,
-            arguments=(arguments if arguments is not None else {"path": "cart.py"}) if parse_error is None else {},
-            parse_error=parse_error,
-            raw=None if parse_error is None else "{",
-        )
-        for number in range(calls)
-    )
+    readable = {"arguments": {"path": "cart.py"}} if parse_error is None else {"parse_error": parse_error, "raw": "{"}
+    made = tuple(ToolCall(id=f"{index}-{number}", name=tool, **readable) for number in range(calls))
     failed = Failure(kind=failure, message=failure) if failure is not None else None
     return Step(
         index=index,
         message_index=2 + 2 * index,
         decision=decision,
         confidence=confidence,
-        rationale=rationale,
-        completion=Completion(text=rationale, tool_calls=made),
-        observations=tuple(Observation(tool=tool, text=text, data=data or {}, failure=failed) for _ in range(calls)),
+        rationale="I look.",
+        completion=Completion(text="I look.", tool_calls=made),
+        observations=tuple(Observation(tool=tool, text=text, failure=failed) for _ in range(calls)),
         started_at=float(index),
         duration_s=1.0,
     )

@@ -55,46 +55,24 @@ TOOLS = tuple(
     ToolSchema(name=name, description=f"The tool {name}.", parameters={"type": "object", "properties": {}})
     for name in ("eval", "view", "pdb", "rewrite", "report", "submit")
 )
-SHOWN = {
+SHOWN: dict[str, Any] = {
     "path": "cart.py",
     "start": 1,
     "end": 3,
     "lines": ["def total(prices):", "    tax = 1", "    return sum(prices) * tax"],
-}
-FAILED = {
-    "passed": False,
-    "outcomes": [
-        {
-            "id": "test_cart.py::test_total",
-            "outcome": "failed",
-            "message": "FAILED test_cart.py::test_total",
-            "frames": [{"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)"}],
-        }
-    ],
 }
 VIEW = "cart.py 1-3 of 3 lines\n 1 def total(prices):\n 2     tax = 1\n 3     return sum(prices) * tax"
 STOP = (
     "breakpoint 1 at cart.py:2\n> cart.py:2 in total (breakpoint 1)\n"
     "  1 def total(prices):\n->2     tax = 1\nprices = [3, 4]"
 )
+PLACE = {"path": "cart.py", "line": 2, "function": "total"}
 DEBUGGER = {
     "state": "stopped",
-    "stop": {
-        "path": "cart.py",
-        "line": 2,
-        "function": "total",
-        "reason": "breakpoint",
-        "source": [[1, "def total(prices):"], [2, "    tax = 1"], [3, "    return sum(prices) * tax"]],
-    },
+    "stop": {**PLACE, "reason": "breakpoint", "source": [[n, line] for n, line in enumerate(SHOWN["lines"], 1)]},
     "frames": [
         {"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)", "local_values": {}},
-        {
-            "path": "cart.py",
-            "line": 2,
-            "function": "total",
-            "code": "tax = 1",
-            "local_values": {"prices": "[3, 4]"},
-        },
+        {**PLACE, "code": "tax = 1", "local_values": {"prices": "[3, 4]"}},
     ],
     "index": 1,
     "breakpoints": [{"number": 1, "path": "cart.py", "line": 2, "condition": "prices", "enabled": True, "hits": 1}],
@@ -102,19 +80,14 @@ DEBUGGER = {
 DIFF = "@@ -1,3 +1,3 @@\n def total(prices):\n-    tax = 1\n+    tax = 2\n     return sum(prices) * tax"
 Turn = tuple[str, Decision, str, dict[str, Any], str, dict[str, Any]]
 SEEK: tuple[Turn, ...] = (
-    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", FAILED),
+    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", {}),
     ("view", Decision.SEEK, "I read total.", {"path": "cart.py"}, VIEW, SHOWN),
     ("pdb", Decision.SEEK, "Which tax is there?", {"command": "b cart.py:2, prices\nc"}, STOP, DEBUGGER),
 )
+EDIT = {"path": "cart.py", "code": "    tax = 2\n", "start": 2, "end": 2}
+EDITED = {"path": "cart.py", "diff": DIFF}
 REPAIR: tuple[Turn, ...] = (
-    (
-        "rewrite",
-        Decision.EDIT,
-        "The tax is wrong.",
-        {"path": "cart.py", "code": "    tax = 2\n", "start": 2, "end": 2},
-        f"rewrote cart.py\n{DIFF}",
-        {"path": "cart.py", "diff": DIFF},
-    ),
+    ("rewrite", Decision.EDIT, "The tax is wrong.", EDIT, f"rewrote cart.py\n{DIFF}", EDITED),
     ("eval", Decision.VERIFY, "I run them again.", {}, "1 passed", {}),
     ("submit", Decision.SUBMIT, "Done.", {}, "submitted", {}),
 )
@@ -130,12 +103,7 @@ PACK = ContextPack(
             step=2,
             quote="prices = [3, 4]",
             probe=StopProbe(
-                path="cart.py",
-                line=2,
-                time=1,
-                test="test_cart.py::test_total",
-                expression="prices",
-                value="[3, 4]",
+                path="cart.py", line=2, time=1, test="test_cart.py::test_total", expression="prices", value="[3, 4]"
             ),
             check=Check(status="confirmed", telling=True),
         ),
@@ -178,15 +146,12 @@ def make_trajectory(
     steps: list[Step] = []
     for index, (tool, decision, why, arguments, observed, data) in enumerate(turns):
         call = ToolCall(id=f"c{index}", name=tool, arguments=arguments)
+        spent = {"prompt_tokens": 100 * (index + 1), "completion_tokens": 20, "cached_tokens": 50}
+        usage = Usage(**spent, cost_usd=0.01, duration_s=0.4)
+        said_so = f"[{decision.value} 0.{index + 3}] {why}"
+        completion = Completion(text=said_so, tool_calls=(call,), usage=usage, model="tiny")
         seen = observed + (text if index == 0 else "")
-        completion = Completion(
-            text=f"[{decision.value} 0.{index + 3}] {why}",
-            tool_calls=(call,),
-            usage=Usage(
-                prompt_tokens=100 * (index + 1), completion_tokens=20, cached_tokens=50, cost_usd=0.01, duration_s=0.4
-            ),
-            model="tiny",
-        )
+        failure = Failure(kind="bad_arguments", message="no") if tool == "submit" and number == 1 else None
         steps.append(
             Step(
                 index=index,
@@ -196,26 +161,14 @@ def make_trajectory(
                 rationale=why,
                 confidence=(index + 3) / 10,
                 completion=completion,
-                observations=(
-                    Observation(
-                        tool=tool,
-                        text=seen,
-                        data=data,
-                        duration_s=0.1,
-                        failure=Failure(kind="bad_arguments", message="no")
-                        if tool == "submit" and number == 1
-                        else None,
-                    ),
-                ),
+                observations=(Observation(tool=tool, text=seen, data=data, duration_s=0.1, failure=failure),),
                 elided=4 if index == 3 and number == 1 else 0,
                 started_at=float(index),
                 duration_s=0.5,
             )
         )
-        messages += [
-            completion.as_message(),
-            Message(role="tool", content=f"[step {index}] {seen}", tool_call_id=call.id, name=tool),
-        ]
+        answer = Message(role="tool", content=f"[step {index}] {seen}", tool_call_id=call.id, name=tool)
+        messages += [completion.as_message(), answer]
     ended = StopReason.REPORTED if pack is not None else StopReason.SUBMITTED
     return Trajectory(
         id=f"{task.id}#0.{number:04d}{policy}",
@@ -248,28 +201,23 @@ def write_journal(folder: Path, name: str, turns: Sequence[Turn]) -> Path:
     entries: list[dict[str, Any]] = [{"episode": {"id": f"shop/{name}#0.ff", "run": "r", "seed": 1, "task": "h"}}]
     for tool, decision, why, arguments, observed, _ in turns:
         call = ToolCall(id="c", name=tool, arguments=arguments)
-        completion = Completion(
-            text=f"[{decision.value} 0.5] {why}", tool_calls=(call,), usage=Usage(prompt_tokens=7, completion_tokens=1)
-        )
+        completion = Completion(text=f"[{decision.value} 0.5] {why}", tool_calls=(call,))
         entries += [{"completion": completion.model_dump(mode="json")}, {"observations": [observed]}]
     path = folder / "journal" / f"{name}.jsonl"
     path.write_text("".join(f"{json.dumps(entry)}\n" for entry in entries), encoding="utf-8")
     return path
 
 
-SCRIPTS = (
-    "<script>window.ran = 1</script>",
-    "<img src=x onerror='window.ran = 1'>",
-    "\"><svg onload='window.ran = 1'>",
-    "javascript:window.ran=1",
-    "</script><script>window.ran = 1</script>",
-    "{{constructor.constructor('window.ran = 1')()}}",
+HOSTILE = "\n".join(
+    (
+        "<script>window.ran = 1</script>",
+        "<img src=x onerror='window.ran = 1'>",
+        "\"><svg onload='window.ran = 1'>",
+        "javascript:window.ran=1",
+        "</script><script>window.ran = 1</script>",
+        "{{constructor.constructor('window.ran = 1')()}}",
+        "\x1b[31mred\x1b]0;title\x07\x1b[2J",
+        "safe\u202egnp.exe\u2066\u200b",
+        "../../../../etc/passwd",
+    )
 )
-
-ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J"
-
-TURNED = "safe\u202egnp.exe\u2066\u200b"
-
-CLIMBING = "../../../../etc/passwd"
-
-HOSTILE = "\n".join((*SCRIPTS, ESCAPES, TURNED, CLIMBING))

@@ -17,7 +17,7 @@ from gumshoe.eval.view.server import make_app
 from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.eval.web import WebServer, is_loopback
 
-__all__ = ["all_rows", "get", "open_library", "quiet_page", "serving"]
+__all__ = ["all_rows", "get", "open_library", "quiet_page", "serving", "viewing"]
 
 PATIENCE_MS = 180_000
 """How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
@@ -91,3 +91,10 @@ def quiet_page(browser: Browser, *, width: int = 1280, height: int = 800, dark: 
     except BaseException:
         context.close()
         raise
+
+
+@contextmanager
+def viewing(browser: Browser, *paths: Path) -> Generator[tuple[Page, str, Library]]:
+    """A page, the address of a server over folders, and what it serves."""
+    with open_library(*paths) as library, serving(library) as site, quiet_page(browser) as page:
+        yield page, site, library

@@ -1,11 +1,14 @@
-"""What `gumshoe grade` reads, refuses and completes, before anything is run. How it grades: test_verifier_parity."""
+"""The official harness: what `gumshoe grade` reads, refuses and completes, and exported rows that it judges."""
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,8 @@ from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
 from gumshoe.env.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
-from gumshoe.errors import ConfigError, DatasetError, SandboxError, TaskError
+from gumshoe.env.tasks.rows import read_rows
+from gumshoe.errors import ConfigError, DatasetError, SandboxError
 from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, run_harness
 from gumshoe.storage import write_jsonl
 from support.shop_tasks import make_taskset
@@ -71,6 +75,8 @@ def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsy
     error = capsys.readouterr().err
     assert ("row 1: column" if ours else "task owner__shop-1: there is a prediction for it, but no row") in error
     assert error.count("\n") == 1
+    with pytest.raises(ConfigError, match="cannot be the name of a folder"):
+        run_harness([ROW], [ONE], tmp_path, run_id="../elsewhere")
 
 
 def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) -> None:
@@ -91,13 +97,6 @@ def test_a_classic_row_is_completed_where_pytest_runs_the_tests(tmp_path: Path) 
     assert "PASSED tests/test_a.py::test_a" in shown.stdout
     assert (repo / "tests" / "test_a.py").read_bytes() == OLD
     assert not (repo / "tests" / "new one.py").exists()
-
-
-def test_what_cannot_be_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TaskError, match="task owner__shop-1: there is a prediction for it, but no row"):
-        run_harness([], [ONE], tmp_path)
-    with pytest.raises(ConfigError, match="cannot be the name of a folder"):
-        run_harness([ROW], [ONE], tmp_path, run_id="../elsewhere")
 
 
 HARNESS = """
@@ -146,3 +145,88 @@ def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pyt
     shown = json.loads(capsys.readouterr().out)
     assert shown["outcomes"] == {"shop/0": "resolved", "shop/1": "error"}
     assert "task shop/1: the patch does not apply: shop.py:1" in shown["shop/1"]
+
+
+# --- exported rows ------------------------------------------------------------------------------------------------
+
+
+BASE = "gumshoe-python:latest"
+CASES = ("casebook/ledger", "casebook/free_slots")
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Iterator[Path]:
+    """The rows of two cases, and their images."""
+    import docker
+    from docker.errors import ImageNotFound
+
+    out = tmp_path / "rows"
+    argv = ["tasks", "export", "casebook", "--to", "swebench", "--out", str(out), "--base-image", BASE]
+    assert main(argv) == 0
+    rows = [row for row in read_rows(out / "rows.jsonl") if row["instance_id"] in named()]
+    script = (out / "build.sh").read_text(encoding="utf-8")
+    client = docker.from_env()
+    try:
+        for row in rows:
+            folder = f"images/{row['instance_id']}"
+            assert f'docker build -t {row["image"]} "$(dirname "$0")"/{folder}\n' in script
+            # The harness keeps containers open with a command that does not listen to the signal to stop.
+            with (out / folder / "Dockerfile").open("a", encoding="utf-8") as file:
+                file.write("STOPSIGNAL SIGKILL\n")
+            client.images.build(path=str(out / folder), tag=row["image"], rm=True, network_mode="none")
+        yield out
+    finally:
+        for row in rows:
+            with contextlib.suppress(ImageNotFound):
+                client.images.remove(row["image"], force=True)
+        client.close()
+
+
+def named() -> dict[str, str]:
+    return {case.replace("/", "-").replace("_", "-"): case for case in CASES}
+
+
+@pytest.mark.needs("docker")
+@pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason="needs the extra `swebench`")
+def test_the_official_harness_judges_exported_rows(exported: Path, tmp_path: Path) -> None:
+    gold = {task.id: oracle.gold_patch for task, oracle in load_tasks("casebook", ids=CASES)}
+    right, wrong = named()
+    notes = "--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n"
+    patches = {right: gold[named()[right]], wrong: notes}
+    predictions = [
+        Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in patches.items()
+    ]
+    rows = [row for row in read_rows(exported / "rows.jsonl") if row["instance_id"] in patches]
+    report = run_harness(rows, predictions, tmp_path / "harness", workers=2)
+    assert report.outcomes == {right: "resolved", wrong: "unresolved"}
+
+
+CLASSIC = {**ROW, "problem_statement": "P", "version": "1", "patch": "", "FAIL_TO_PASS": '["tests/test_a.py::a"]'}
+
+
+def export(tmp_path: Path, rows: list[dict[str, Any]]) -> int:
+    source = tmp_path / "rows.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return main(["tasks", "export", f"swebench:{source}", "--to", "swebench", "--out", str(tmp_path / "out")])
+
+
+def test_rows_of_swe_bench_are_completed_where_it_is_known_how_tests_are_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert export(tmp_path, [CLASSIC, {**CLASSIC, "instance_id": "d__d-1", "repo": "django/django"}]) == 0
+    assert (
+        "left out: d__d-1: it is not known how django/django runs its tests in version 1, and" in capfd.readouterr().err
+    )
+    (row,) = read_rows(tmp_path / "out" / "rows.jsonl")
+    kept = [name for name in CLASSIC if "PASS" not in name]
+    assert {name: row[name] for name in kept} == {name: CLASSIC[name] for name in kept}
+    assert "python -m pytest -rA " in row["eval_script"]
+    assert not (tmp_path / "out" / "build.sh").exists()
+
+
+def test_a_runner_that_the_harness_cannot_read_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "check.py").write_text("assert 0\n", encoding="utf-8")
+    argv = ["tasks", "export", f"local:{tmp_path / 'mine'}", "-o", "entrypoint=python check.py", "--to", "swebench"]
+    assert main([*argv, "--out", str(tmp_path / "out")]) == 2
+    assert "and the harness needs one" in capfd.readouterr().err

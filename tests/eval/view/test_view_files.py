@@ -1,7 +1,8 @@
-"""The copy as files, opened as with a double click, gives the same answers as the server."""
+"""The built front end, and the copy as files, which gives the same answers as the server."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from contextlib import chdir
 from pathlib import Path
@@ -11,9 +12,44 @@ from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.errors import ConfigError
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.static import write_beside, write_static
+from gumshoe.eval.view.static import PAGE, PAGE_FILES, write_beside, write_static
 from support.eval.evaluation_samples import write_evaluation
 from support.eval.viewer import quiet_page
+
+VIEWER = Path(__file__).parents[3] / "viewer"
+SOURCES = ("index.html", "package-lock.json", "package.json", "public/icon.svg", "tsconfig.json", "vite.config.ts")
+
+
+def test_the_built_files_are_those_of_the_sources() -> None:
+    """Run `make viewer` after a change of the front end."""
+    inner = [path.relative_to(VIEWER).as_posix() for path in (VIEWER / "src").rglob("*") if path.is_file()]
+    names = sorted([*SOURCES, *inner])
+    digest = hashlib.sha256()
+    for name in names:
+        digest.update(f"{name}\0".encode() + (VIEWER / name).read_bytes() + b"\0")
+    assert (PAGE / "sources.sha256").read_text().strip() == digest.hexdigest()
+
+
+def test_the_page_is_small_and_loads_nothing_from_elsewhere() -> None:
+    texts = {name: (PAGE / name).read_text(encoding="utf-8") for name in PAGE_FILES}
+    for text in texts.values():
+        addresses = set(re.findall(r"https?://[^\s\"'`)]+", text))
+        assert {address for address in addresses if not address.startswith("http://www.w3.org/")} == set()
+        assert "@import" not in text
+    assert sum(map(len, texts.values())) < 250_000
+    page = texts["index.html"]
+    assert re.findall(r"<script(.*?)>(.*?)</script>", page) == [(' defer src="./app.js"', "")]
+    assert "style=" not in page
+    assert "<style" not in page
+    lockfile = (VIEWER / "package-lock.json").read_text(encoding="utf-8")
+    assert ('"resolved"' in lockfile, '"integrity"' in lockfile) == (False, True)
+
+
+def test_no_text_becomes_html() -> None:
+    """Preact escapes what it shows, as long as nothing goes around it."""
+    sources = [path for path in (VIEWER / "src").rglob("*.ts*") if path.is_file()]
+    assert len(sources) > 20
+    assert [path.name for path in sources if "innerhtml" in path.read_text(encoding="utf-8").lower()] == []
 
 
 @pytest.fixture(scope="module")
