@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from gumshoe import __version__
 from gumshoe.collect.episode.spec import task_ref
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair, open_repositories
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, PackSource, Pair, open_repositories
 from gumshoe.eval.config import AnswersConfig, EvalConfig
 from gumshoe.eval.score.buggy_code import BuggyCode, check_buggy_code
 from gumshoe.records import ContextPack, Location, Message, PolicyInfo, Provenance, StopReason, Task, Trajectory
@@ -53,19 +53,19 @@ CONVERTERS: Mapping[str, Callable[[Any], list[str]]] = {
 """By format, what makes `locations` of the column `answer`. Raises ValueError."""
 
 
-class AnswerPacks:
-    """Another explorer's answers, read from a file: an episode without turns for each task.
-
-    Args:
-        answers: the file and its format.
-        config: the evaluation, which says where the files of the tasks are read.
-    """
+class AnswerPacks(PackSource):
+    """Another explorer's answers, read from a file: an episode without turns for each task."""
 
     def __init__(self, answers: AnswersConfig, config: EvalConfig) -> None:
         self._path = Path(answers.path).expanduser()
         self._convert = CONVERTERS.get(answers.format)
         self._config = config
-        self.policy = PolicyInfo(kind=answers.format, agent="seeker")
+        self._format = answers.format
+
+    @property
+    def policy(self) -> PolicyInfo:
+        """Who answered."""
+        return PolicyInfo(kind=self._format, agent="seeker")
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """Nothing is left to run. It is a fault if a line is not an answer in the format, if none answers one of the
@@ -85,8 +85,7 @@ class AnswerPacks:
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """A pack for each task; without an answer in the file, an empty pack and an episode that handed over nothing.
 
-        Raises:
-            SandboxError, TaskError: the files of a task in an image, needed to look up names, cannot be read.
+        Raises SandboxError or TaskError if the files of a task in an image, needed to look up names, cannot be read.
         """
         # Only its answer says which files of a task in an image are needed.
         code = run.buggy_code([self._rough_episode(task) for task, _ in run.tasks], "answers.jsonl")
@@ -138,7 +137,7 @@ class AnswerPacks:
             if not name or column not in row:
                 raise DatasetError(
                     f"{self._path} line {number} is not an answer: it needs task_id and {column} "
-                    f"(format {self.policy.kind})"
+                    f"(format {self._format})"
                 )
             rows[str(name)] = row
         return rows
@@ -156,6 +155,5 @@ def _place(text: str, task: Task, code: BuggyCode) -> Location:
     if match["start"] is not None:
         return Location(path=path, start=int(match["start"]), end=int(match["end"] or match["start"]))
     span = next((span for span in code.spans(task.id, path) or () if span.name == name), None)
-    return Location(
-        path=path, start=1 if span is None else span.start, end=1 if span is None else span.end, symbol=name
-    )
+    start, end = (1, 1) if span is None else (span.start, span.end)
+    return Location(path=path, start=start, end=end, symbol=name)

@@ -1,18 +1,17 @@
 """What is compared: an arm is a source of packs and, where bugs are to be fixed, a solver.
 
 First the contracts: `EvalRun`, what all arms share; `PackSource` and `Solver`, and what they hand over; `Arm`, one of
-each. Below them `Checks`: both check themselves before anything runs, this machine and servers included, and all faults
-are reported at once.
+each. Below them `Checks`: both check themselves before anything runs, and all faults are reported at once.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from gumshoe.collect.run.control import Control
@@ -108,6 +107,20 @@ def open_repositories(config: EvalConfig) -> Repositories | None:
     return None if config.repositories is None else Repositories(Path(config.repositories))
 
 
+class Part:
+    """What an arm is made of."""
+
+    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
+        """Reports to `checks` what keeps it from working, and returns how many episodes it still has to run.
+
+        Args:
+            tasks: what it is to work on; empty if the tasks could not be loaded.
+            attempts: how many tasks and samples that makes, in all the arms that share it; 0 if all were run before.
+            checks: collects the faults.
+        """
+        return 0
+
+
 @dataclass(frozen=True)
 class CollectedPacks:
     """What a source handed over, by task id and sample; tasks that were not reached are missing.
@@ -122,27 +135,17 @@ class CollectedPacks:
     stopped: str | None = None
 
 
-class PackSource(Protocol):
+class PackSource(Part, ABC):
     """Where the packs of an arm come from."""
 
     @property
     def policy(self) -> PolicyInfo | None:
         """Who decided in its episodes; None where there are no episodes."""
-        ...
+        return None
 
-    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """Reports to `checks` what keeps it from working, and returns how many episodes it still has to run.
-
-        Args:
-            tasks: what it is to work on; empty if the tasks could not be loaded.
-            attempts: how many tasks and samples that makes; 0 if all of them were run before.
-            checks: collects the faults.
-        """
-        ...
-
+    @abstractmethod
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
         """The packs for every task and sample. Raises GumshoeError."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -180,43 +183,29 @@ class Solution:
     tests: str = ""
 
 
-class Solver(Protocol):
-    """Who fixes the bug with the pack of an arm. Several arms may share one."""
+class Solver(Part, ABC):
+    """Who fixes the bug with the pack of an arm. Several arms may share one.
 
-    @property
-    def title(self) -> str:
-        """The label that its progress is shown under."""
-        ...
+    Its progress is shown under `title`; `name` stands in the report, empty if the arm's own agent makes the patch.
+    """
 
-    @property
-    def name(self) -> str:
-        """Its name in the report; empty if the arm's own agent makes the patch."""
-        ...
+    title: str
+    name: str
 
-    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """As `PackSource.check`; `attempts` are those of all the arms that share it."""
-        ...
-
+    @abstractmethod
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The outcome of each attempt; attempts that were not reached are missing. Raises GumshoeError."""
-        ...
 
     def close(self) -> None:
         """Stops what it has started. Idempotent."""
-        ...
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One thing that is compared.
+    """One thing that is compared: under `name`, as its run folder; `title` stands in tables and on the page.
 
-    Args:
-        name: short name; also the name of its run folder.
-        title: name in tables and on the page.
-        packs: where its packs come from.
-        solver: who fixes the bug; None where nobody does.
-        model: the model folder that is served for its packs.
-        against: names of the arms that its outcomes are compared with, task by task.
+    Nobody fixes the bugs if `solver` is None. `model` is the model folder that is served for its packs, `against` names
+    the arms that its outcomes are compared with, task by task.
     """
 
     name: str
@@ -285,7 +274,8 @@ def check_endpoint(endpoint: Endpoint) -> None:
     """Raises ConfigError if nothing answers, or the key is refused. Any other answer will do: not all list models."""
     import httpx2
 
-    shown = _without_password(endpoint.url)
+    parts = urlsplit(endpoint.url)
+    shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()  # without a password
     try:
         status = httpx2.get(endpoint.url, headers=dict(endpoint.headers), timeout=TIMEOUT_S).status_code
     except httpx2.TimeoutException:
@@ -294,8 +284,3 @@ def check_endpoint(endpoint: Endpoint) -> None:
         raise ConfigError(f"{endpoint.owner}: {shown} does not answer: {' '.join(str(error).split())}") from None
     if endpoint.headers and status in REFUSED:
         raise ConfigError(f"{endpoint.owner}: {shown} rejects the key (HTTP {status})")
-
-
-def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

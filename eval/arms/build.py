@@ -27,14 +27,10 @@ SolverAgent = Literal["debug", "rewrite"]
 
 @dataclass(frozen=True)
 class Reference:
-    """An arm that needs no seeker.
+    """An arm that needs no seeker, and the arms that it is compared with, if they exist.
 
-    Args:
-        title: name in tables and on the page.
-        packs: where its packs come from.
-        agent: the solver works as this agent, with tools; None: as the config says.
-        whole_budget: the solver gets a seeker's budget on top of its own.
-        against: the arms that it is compared with, if they exist.
+    With `agent`, the solver works as that agent, with tools, and not as the config says; with `whole_budget` it gets a
+    seeker's budget on top of its own.
     """
 
     title: str
@@ -57,11 +53,7 @@ SEEKER_AGAINST = (ALONE, "solo")
 
 
 def make_arms(config: EvalConfig) -> tuple[Arm, ...]:
-    """The arms in the order of the report. Nothing is read or started.
-
-    Raises:
-        ConfigError: an arm's agent cannot be made.
-    """
+    """The arms in the order of the report; nothing is read or started. Raises ConfigError for a wrong agent."""
     references = config.solver.reference_names if config.solver is not None else ()
     present = {*references, *(arm.without_probes for arm in config.arms)}
     solvers = _Solvers(config)

@@ -28,15 +28,14 @@ from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError, PolicyError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, Endpoint, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, Endpoint, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.grader import Grader, Submission
 from gumshoe.records import Trajectory, Usage
 from gumshoe.storage import append_line, count_lines, open_append
 from gumshoe.tools.runs.commands import our_program
 
-__all__ = ["CommandSolver", "Ran", "RelayTarget", "run_with_endpoint"]
-
+__all__ = ["CommandSolver"]
 
 ATTEMPTS = "attempts.jsonl"
 NOT_STARTED = 127
@@ -51,7 +50,7 @@ TAIL = 4000
 
 
 @dataclass(frozen=True)
-class Ended:
+class _Ended:
     """What is kept of an attempt: how the program ended, the patch that it left, and what is known of its work."""
 
     task_id: str
@@ -65,16 +64,11 @@ class Ended:
     seconds: float
 
 
-class CommandSolver:
+class CommandSolver(Solver):
     """Runs a program on each attempt. The outcomes are kept, so that a stopped evaluation can be resumed.
 
     The program gets the problem, with the pack below it, as text and as files. The endpoint is its only way out of the
-    sandbox. Its record of what it did is read if its format is known.
-
-    Args:
-        title: the arm's title.
-        config: the program.
-        folder: where patches and trajectories of the arm are kept.
+    sandbox. Its record of what it did is read if its format is known; `folder` keeps patches and trajectories.
     """
 
     def __init__(self, title: str, config: CommandConfig, folder: Path) -> None:
@@ -111,14 +105,8 @@ class CommandSolver:
             cache.keep(self._key(one), asdict(self._attempt(one, run)))
             hooks.done()
 
-        run_parallel(
-            todo,
-            attempt,
-            workers=run.config.workers,
-            control=run.control,
-            on_tick=hooks.tick,
-        )
-        ended = {one.key: Ended(**facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
+        run_parallel(todo, attempt, workers=run.config.workers, control=run.control, on_tick=hooks.tick)
+        ended = {one.key: _Ended(**facts) for one in attempts if (facts := cache.get(self._key(one))) is not None}
         submissions = {
             one.key: Submission(one.task, one.oracle, ended[one.key].patch) for one in attempts if one.key in ended
         }
@@ -138,20 +126,17 @@ class CommandSolver:
             for key, one in ended.items()
         }
 
-    def close(self) -> None:
-        """Nothing stays open."""
-
-    def _attempt(self, attempt: Attempt, run: EvalRun) -> Ended:
+    def _attempt(self, attempt: Attempt, run: EvalRun) -> _Ended:
         """Runs the program once."""
         config = self._config
-        endpoint = RelayTarget(config.endpoint, os.environ.get(config.api_key_env, "none"), config.timeout_s)
+        endpoint = _RelayTarget(config, os.environ.get(config.api_key_env, "none"))
         sandbox = open_sandbox(attempt.task, config.sandbox_in(run.config.sandbox), trusted=False)
         try:
             workspace = Workspace(attempt.task, sandbox)
             given = _write_files(sandbox, attempt)
             argv = [_fill_in(word, given) for word in config.argv]
             env = {name: _fill_in(value, given) for name, value in config.env.items()}
-            ran = run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
+            ran = _run_with_endpoint(sandbox, argv, env, endpoint, timeout_s=config.timeout_s, control=run.control)
             self._check(ran, endpoint)
             patch = _read_patch(workspace)
             trajectory = self._trajectory(sandbox, given["trajectory"], attempt, patch)
@@ -161,7 +146,7 @@ class CommandSolver:
         if trajectory is not None:
             with open_append(self._folder / "trajectories.jsonl") as file:
                 append_line(file, trajectory.model_dump_json())
-        return Ended(
+        return _Ended(
             task_id=attempt.task.id,
             patch=patch,
             exit_code=ran.exit_code,
@@ -173,7 +158,7 @@ class CommandSolver:
             seconds=round(ran.seconds, 3),
         )
 
-    def _check(self, ran: Ran, endpoint: RelayTarget) -> None:
+    def _check(self, ran: _Ran, endpoint: _RelayTarget) -> None:
         """Raises PolicyError where the outcome says nothing about the task: the program did not start; it asked its
         endpoint, or one that it does not have, and got no answer; or it has an endpoint, got no answer from it, and
         failed. Without an endpoint, a program that fails has just not succeeded.
@@ -233,13 +218,8 @@ def _read_patch(workspace: Workspace) -> str:
         return ""
 
 
-class RelayTarget:
-    """Sends requests from a sandbox to one server and nowhere else, and adds the key.
-
-    Args:
-        base_url: the server, such as http://127.0.0.1:8000/v1; None: every request is refused.
-        key: sent as a bearer token; it never enters the sandbox.
-        timeout_s: seconds to wait for one answer.
+class _RelayTarget:
+    """Sends requests from a sandbox to the program's endpoint and nowhere else. It adds the key, which stays outside.
 
     Attributes:
         usage: what the answers say was used.
@@ -247,10 +227,10 @@ class RelayTarget:
         failure: why the last failed request failed.
     """
 
-    def __init__(self, base_url: str | None, key: str, timeout_s: float) -> None:
-        self._base_url = base_url
+    def __init__(self, config: CommandConfig, key: str) -> None:
+        self._base_url = config.endpoint
         headers = {"authorization": f"Bearer {key}"}
-        self._client = httpx2.Client(headers=headers, timeout=timeout_s, follow_redirects=False, trust_env=False)
+        self._client = httpx2.Client(headers=headers, timeout=config.timeout_s, follow_redirects=False, trust_env=False)
         self.usage = Usage()
         self.answered = 0
         self.failure = ""
@@ -285,7 +265,7 @@ class RelayTarget:
 
 
 @dataclass(frozen=True)
-class Ran:
+class _Ran:
     """How a program ended. `exit_code` is None if it was killed at its time limit; `output` holds its last output."""
 
     exit_code: int | None
@@ -293,20 +273,18 @@ class Ran:
     seconds: float
 
 
-def run_with_endpoint(
+def _run_with_endpoint(
     sandbox: WardenSandbox,
     argv: Sequence[str],
     env: Mapping[str, str],
-    endpoint: RelayTarget,
+    endpoint: _RelayTarget,
     *,
     timeout_s: float,
     control: Control,
-) -> Ran:
+) -> _Ran:
     """Runs a program to its end in a sandbox, where `{base_url}` in arguments and variables is the endpoint's address.
 
-    Raises:
-        SandboxError: the sandbox broke.
-        Interrupted: the run stops.
+    Raises SandboxError if the sandbox broke, Interrupted if the run stops.
     """
 
     def give_up() -> None:
@@ -329,7 +307,7 @@ def run_with_endpoint(
                 break
             message = run_cancellable(control, partial(endpoint.answer, request))
         code = (reply.message or {}).get("exit_code", reply.exit_code)
-        return Ran(code if isinstance(code, int) else None, output, time.monotonic() - began)
+        return _Ran(code if isinstance(code, int) else None, output, time.monotonic() - began)
     finally:
         session.close()
 

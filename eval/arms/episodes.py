@@ -32,12 +32,7 @@ __all__ = ["Episodes", "PolicySource", "endpoints_of_policy", "fingerprint"]
 class PolicySource:
     """Makes a policy's config from what an arm or the solver names, and serves the model if it is a folder.
 
-    Args:
-        owner: who it is, for messages.
-        asked: who decides: a policy, or a model folder that is served.
-        serve: how a model folder is served.
-        sampling: how a served model is asked.
-        folder: where the server's log goes.
+    Messages call it `owner`; `folder` is where the server's log goes.
     """
 
     def __init__(
@@ -153,14 +148,7 @@ def endpoints_of_policy(owner: str, policy: PolicyConfig) -> Iterator[Endpoint]:
 
 
 class Episodes:
-    """The episodes of an arm or a solver, in a run folder.
-
-    Args:
-        folder: the run folder.
-        policies: who decides.
-        agent: what the policy may do.
-        limits: how much an episode may use.
-    """
+    """The episodes of an arm or a solver, in a run folder."""
 
     def __init__(self, folder: Path, policies: PolicySource, agent: AgentConfig, limits: LimitsConfig) -> None:
         self.folder = folder

@@ -9,10 +9,9 @@ from __future__ import annotations
 import difflib
 import itertools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.tool_output import shown_code, tool_outputs
@@ -85,12 +84,8 @@ class Place:
 class OneShotPolicy:
     """A policy that is shown something before its first turn, and then answers with blocks of code, which become edits.
 
-    A policy that calls `rewrite` itself may do that.
-
-    Args:
-        policy: who answers.
-        shown: the calls that are made first.
-        tried: changes that helped; those in the code that is shown are shown as code.
+    A policy that calls `rewrite` itself may do that. The calls `shown` are made first. `tried` are changes that helped;
+    those in the code that is shown are shown as code.
     """
 
     def __init__(self, policy: Policy, shown: Sequence[ToolCall], tried: Sequence[WhatIfProbe] = ()) -> None:
@@ -112,8 +107,7 @@ class OneShotPolicy:
             return answer
         edits = read_edits(answer.text, shown)
         calls = tuple(
-            ToolCall(id=f"edit-{number}", name="rewrite", arguments=edit.arguments())
-            for number, edit in enumerate(edits)
+            ToolCall(id=f"edit-{number}", name="rewrite", arguments=asdict(edit)) for number, edit in enumerate(edits)
         )
         return answer.model_copy(update={"tool_calls": calls, "finish_reason": "tool_calls"}) if calls else answer
 
@@ -134,15 +128,12 @@ def _shown(messages: Sequence[Message]) -> list[ShownCode]:
 
 def _place(code: ShownCode, tried: Sequence[WhatIfProbe]) -> Place:
     """The code with the first of the changes that can be made in it."""
-    return next(_changed(code, tried), Place(code))
-
-
-def _changed(code: ShownCode, tried: Sequence[WhatIfProbe]) -> Iterator[Place]:
     lines = dict(enumerate(code.lines, start=code.start))
     for probe in tried:
         new = with_change(code.path, lines, probe.line, probe.do) if clean_path(probe.path) == code.path else None
         if new is not None:
-            yield Place(code, "\n".join(new), probe.effect)
+            return Place(code, "\n".join(new), probe.effect)
+    return Place(code)
 
 
 def _one_question(messages: Sequence[Message], places: Sequence[Place]) -> list[Message]:
@@ -173,16 +164,12 @@ class ShownCode:
 
 @dataclass(frozen=True)
 class CodeEdit:
-    """Lines start to end of a file, and the code that takes their place."""
+    """Lines start to end of a file, and the code that takes their place: the arguments of `rewrite`."""
 
     path: str
     start: int
     end: int
     code: str
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `rewrite`."""
-        return {"path": self.path, "start": self.start, "end": self.end, "code": self.code}
 
 
 def read_edits(text: str, shown: Sequence[ShownCode]) -> tuple[CodeEdit, ...]:
@@ -208,10 +195,8 @@ def _edit(block: Sequence[str], shown: Sequence[ShownCode]) -> CodeEdit | None:
     score, edit = max(matches, key=lambda match: match[0], default=(0.0, None))
     if edit is not None and score > 0:
         return edit if _changes(edit, shown) else None
-    return _edit_as_stated(stated, lines) if stated else None
-
-
-def _edit_as_stated(stated: re.Match[str], lines: Sequence[str]) -> CodeEdit:
+    if stated is None:
+        return None
     start = int(stated["start"])
     return CodeEdit(clean_path(stated["path"]), start, max(start, int(stated["end"] or start)), "\n".join(lines))
 
@@ -235,7 +220,8 @@ def _match_block(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdi
         12     return y     return y        12     return y         matches by 0.5: one of two lines
     """
     old, new = [line.strip() for line in shown.lines], [line.strip() for line in block]
-    common = [match for match in _matches(old, new) if any(old[match.a : match.a + match.size])]
+    matches = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    common = [match for match in matches if any(old[match.a : match.a + match.size])]
     if not common:
         return _most_similar(block, shown)
     first, last = common[0], common[-1]
@@ -245,10 +231,6 @@ def _match_block(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdi
     code = "\n".join(_indented(line, moved) for line in block)
     score = sum(match.size for match in common) / len(new)
     return score, CodeEdit(shown.path, shown.start + start, shown.start + end - 1, code)
-
-
-def _matches(old: Sequence[str], new: Sequence[str]) -> list[difflib.Match]:
-    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()[:-1]
 
 
 def _most_similar(block: Sequence[str], shown: ShownCode) -> tuple[float, CodeEdit | None]:

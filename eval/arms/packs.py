@@ -19,7 +19,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import DatasetError
-from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, Pair
+from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, PackSource, Pair
 from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
@@ -38,16 +38,16 @@ WORD = re.compile(r"[A-Za-z_]\w{2,}")
 MOST_STATIC = 5
 
 
-class SeekerPacks:
-    """Plays episodes on every task; their reports are the packs.
-
-    Args:
-        episodes: the arm's.
-    """
+class SeekerPacks(PackSource):
+    """Plays episodes on every task; their reports are the packs."""
 
     def __init__(self, episodes: Episodes) -> None:
         self._episodes = episodes
-        self.policy = episodes.policies.info(episodes.agent)
+
+    @property
+    def policy(self) -> PolicyInfo:
+        """Who decides."""
+        return self._episodes.policies.info(self._episodes.agent)
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
         """Checks who is asked; the episodes that the run folder lacks are left."""
@@ -68,17 +68,7 @@ class SeekerPacks:
         )
 
 
-class WithoutEpisodes:
-    """Base of the sources that run no episodes and can make packs for all tasks."""
-
-    policy: PolicyInfo | None = None
-
-    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """No episodes are left to run."""
-        return 0
-
-
-class NoPacks(WithoutEpisodes):
+class NoPacks(PackSource):
     """The solver gets the problem statement alone."""
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
@@ -86,7 +76,7 @@ class NoPacks(WithoutEpisodes):
         return _each_sample(run, {})
 
 
-class OraclePacks(WithoutEpisodes):
+class OraclePacks(PackSource):
     """The lines that the gold patch touches: the most that any report could say about places."""
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
@@ -94,7 +84,7 @@ class OraclePacks(WithoutEpisodes):
         return _each_sample(run, {task.id: oracle_pack(oracle) for task, oracle in run.tasks})
 
 
-class StaticPacks(WithoutEpisodes):
+class StaticPacks(PackSource):
     """The functions that the problem statement names, found by reading alone and kept in a file: it takes a sandbox."""
 
     def collect(self, run: EvalRun, hooks: Hooks) -> CollectedPacks:
@@ -115,24 +105,21 @@ class StaticPacks(WithoutEpisodes):
         run_parallel(todo, read, workers=run.config.workers, control=run.control, on_tick=hooks.tick)
         known = {task.id: cache.get(digest(task.hash)) for task, _ in run.tasks}
         found = {name: ContextPack.model_validate(facts["pack"]) for name, facts in known.items() if facts is not None}
-        packs = _each_sample(run, found)
-        return CollectedPacks({key: pack for key, pack in packs.packs.items() if pack is not None})
+        samples = range(run.config.tasks.samples)
+        return CollectedPacks({(name, sample): pack for name, pack in found.items() for sample in samples})
 
 
-class EarlierEpisodes:
+class EarlierEpisodes(PackSource):
     """The episodes of an earlier run, such as an arm of another evaluation.
 
     Of the episodes on the same task, the first is its first sample.
-
-    Args:
-        folder: the run folder.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
-    def policy(self) -> PolicyInfo | None:
+    def policy(self) -> PolicyInfo:
         """Who decided in its episodes. Raises DatasetError."""
         return self._episodes[0].policy
 
@@ -177,12 +164,8 @@ class EarlierEpisodes:
         return by_task
 
 
-class PacksWithoutProbes(WithoutEpisodes):
-    """The packs of another arm without their probes. The episodes remain that arm's: this one has none to score.
-
-    Args:
-        arm: name of the other arm, which comes first.
-    """
+class PacksWithoutProbes(PackSource):
+    """The packs of an arm before it without their probes. It has no episodes to score: they remain that arm's."""
 
     def __init__(self, arm: str) -> None:
         self._arm = arm

@@ -12,7 +12,7 @@ from pathlib import Path
 from gumshoe.collect.episode.spec import EpisodeSpec
 from gumshoe.collect.packs import with_pack
 from gumshoe.collect.prompts import read_template
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, Solver
 from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.eval.arms.one_shot import OneShotPolicy, confirmed_changes, limit_turns, view_calls
 from gumshoe.eval.grader import Grader, PatchGrade, Submission
@@ -23,14 +23,10 @@ from gumshoe.records import ContextPack, Trajectory
 __all__ = ["OneShotSolver", "OwnPatches", "PolicySolver"]
 
 
-class PolicySolver:
-    """A policy that works with tools on the packs of one arm.
+class PolicySolver(Solver):
+    """A policy that works with tools on the packs of one arm, whose title is given.
 
-    Args:
-        title: the arm's title.
-        name: who the policy is, for the report.
-        episodes: its episodes on the arm's packs; all arms have the same policy, so that a model is served once.
-        pack: path of the template for packs; None: the bundled one.
+    All arms have the same policy, so that a model is served once. `pack` is the path of a template for packs.
     """
 
     def __init__(self, title: str, name: str, episodes: Episodes, pack: str | None = None) -> None:
@@ -41,7 +37,6 @@ class PolicySolver:
 
     @cached_property
     def _template(self) -> str | None:
-        """The template for packs. Raises ConfigError."""
         return None if self._pack is None else read_template(Path(self._pack).expanduser())
 
     def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
@@ -90,22 +85,15 @@ class OneShotSolver(PolicySolver):
         return OneShotPolicy(policy, view_calls(pack), confirmed_changes(pack))
 
 
-class OwnPatches:
+class OwnPatches(Solver):
     """No further solver: the arm's own agent changes the code."""
 
     title = "grading"
     name = ""
 
-    def check(self, tasks: Sequence[Pair], attempts: int, checks: Checks) -> int:
-        """Nothing is left to run but the tests."""
-        return 0
-
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The patches of the arm's episodes, graded. Raises SandboxError."""
         return grade_episodes({one.key: one.episode for one in attempts if one.episode is not None}, run)
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> dict[AttemptKey, Solution]:
@@ -116,11 +104,10 @@ def grade_episodes(episodes: Mapping[AttemptKey, Trajectory], run: EvalRun) -> d
     }
     grader = Grader(run.out / "grades.jsonl", run.config.sandbox)
     grades = grader.grade(submissions, run.control, run.config.workers)
-    return {key: solution_of(one, grades.get(key) or _own_grade(one)) for key, one in episodes.items()}
+    return {key: _solution(one, grades.get(key) or _own_grade(one)) for key, one in episodes.items()}
 
 
-def solution_of(trajectory: Trajectory, grade: PatchGrade) -> Solution:
-    """The outcome of an episode."""
+def _solution(trajectory: Trajectory, grade: PatchGrade) -> Solution:
     return Solution(
         grade.resolved,
         patch=trajectory.patch,

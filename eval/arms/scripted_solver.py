@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from itertools import islice, tee
 from pathlib import Path
@@ -25,7 +25,7 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, SandboxError, ToolFailure
-from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, TaskSample
+from gumshoe.eval.arms.arm import Attempt, AttemptKey, Checks, EvalRun, Hooks, Pair, Solution, Solver, TaskSample
 from gumshoe.eval.config import SolverConfig
 from gumshoe.eval.grader import describe_run
 from gumshoe.records import ContextPack, Location, TestRun
@@ -37,17 +37,12 @@ __all__ = ["Repair", "ScriptedSolver", "repair_each"]
 SUITE_TIMEOUT_S = 20.0
 
 
-class ScriptedSolver:
-    """Tries small changes by rule on the lines that a pack points to.
+class ScriptedSolver(Solver):
+    """Tries small changes by rule on the lines that a pack points to. What it finds is kept in the file `path`.
 
     Equal packs give equal repairs, which are computed once, whichever arms the packs come from. The attempts on a task
-    share a sandbox and the results of what was tried for any of them.
-
-    Args:
-        config: the solver.
-        path: file of known results; read if it exists, and appended to.
-        sandbox: where programs run.
-        seed: for the order in which changes are tried; together with the sample, it gives the seed of an attempt.
+    share a sandbox and the results of what was tried for any of them. The seed, together with the sample, decides in
+    which order changes are tried.
     """
 
     title = "solver"
@@ -90,21 +85,13 @@ class ScriptedSolver:
             control=run.control,
             on_tick=hooks.tick,
         )
-        known = {one.key: cache.get(self._key(one)) for one in attempts}
+        known = {one.key: facts for one in attempts if (facts := cache.get(self._key(one))) is not None}
         return {
             key: Solution(
-                float(facts["solved"]),
-                patch=facts["patch"],
-                steps=facts["tries"],
-                seconds=facts["seconds"],
-                tests=facts["tests"],
+                float(one["solved"]), one["patch"], steps=one["tries"], seconds=one["seconds"], tests=one["tests"]
             )
-            for key, facts in known.items()
-            if facts is not None
+            for key, one in known.items()
         }
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
     def _solve_task(self, attempts: Mapping[str, Attempt], cache: JsonlCache, hooks: Hooks) -> None:
         """Works on attempts of one task and one sample."""
@@ -118,17 +105,7 @@ class ScriptedSolver:
             sandbox.close()
         seconds = (time.monotonic() - began) / len(attempts)
         for (key, attempt), repair in zip(attempts.items(), found, strict=True):
-            cache.keep(
-                key,
-                {
-                    "task_id": attempt.task.id,
-                    "solved": repair.solved,
-                    "tries": repair.tries,
-                    "patch": repair.patch,
-                    "tests": repair.tests,
-                    "seconds": round(seconds, 3),
-                },
-            )
+            cache.keep(key, {"task_id": attempt.task.id, **asdict(repair), "seconds": round(seconds, 3)})
             hooks.done()
 
     def _key(self, attempt: Attempt) -> str:
@@ -158,9 +135,8 @@ def repair_each(
     """
     known = _Changes(workspace, seed)
     orders = [list(islice(known.proposed(pack), tries)) for pack in packs]
-    return [
-        _outcome(workspace, order, found) for order, found in zip(orders, _try_orders(workspace, orders), strict=True)
-    ]
+    found = _try_orders(workspace, orders)
+    return [_outcome(workspace, order, passing) for order, passing in zip(orders, found, strict=True)]
 
 
 def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: _Passing | None) -> Repair:
@@ -168,11 +144,11 @@ def _outcome(workspace: Workspace, order: Sequence[Candidate], passing: _Passing
         tried = "with the one change that was tried" if len(order) == 1 else f"with each of {len(order)} changes"
         tests = f"fail {tried}" if order else "not run: there was nothing to change in the places named"
         return Repair(solved=False, tries=len(order), tests=tests)
-    found = passing.candidate
-    before = workspace.read_text(found.path).encode("utf-8", "surrogateescape")
-    patch = make_patch({found.path: (before, found.text.encode("utf-8", "surrogateescape"))})
-    tried = [one.digest for one in order].index(found.digest) + 1
-    return Repair(solved=True, tries=tried, patch=patch, tests=describe_run(passing.run))
+    candidate, run = passing
+    before = workspace.read_text(candidate.path).encode("utf-8", "surrogateescape")
+    patch = make_patch({candidate.path: (before, candidate.text.encode("utf-8", "surrogateescape"))})
+    tried = [one.digest for one in order].index(candidate.digest) + 1
+    return Repair(solved=True, tries=tried, patch=patch, tests=describe_run(run))
 
 
 class _Changes:
@@ -214,12 +190,8 @@ class _Changes:
             return iter(())
 
 
-@dataclass(frozen=True)
-class _Passing:
-    """A change that makes the tests pass, and the run of the entrypoint in which they did."""
-
-    candidate: Candidate
-    run: TestRun
+_Passing = tuple[Candidate, TestRun]
+"""A change that makes the tests pass, and the run of the entrypoint in which they did."""
 
 
 def _try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> list[_Passing | None]:
@@ -235,8 +207,8 @@ def _try_orders(workspace: Workspace, orders: Sequence[Sequence[Candidate]]) -> 
     run_with = lru_cache(maxsize=None)(partial(_run_with, workspace))
     found: list[_Passing | None] = []
     for order in orders:
-        tried = (_Passing(one, run_with(one)) for one in order)
-        found.append(next((one for one in tried if one.run.passed), None))
+        tried = ((one, run_with(one)) for one in order)
+        found.append(next(((one, run) for one, run in tried if run.passed), None))
     return found
 
 

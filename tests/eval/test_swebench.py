@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, 
 from gumshoe.storage import write_jsonl
 from support.shop_tasks import make_taskset
 
+Capture = pytest.CaptureFixture[str]
 ONE = Prediction(instance_id="owner__shop-1", model_name_or_path="m", model_patch="p")
 OLD, NEW = b"def test_a():\n    assert 0\n", b"def test_a():\n    assert 1\n"
 ROW: dict[str, Any] = {
@@ -37,15 +38,18 @@ ROW: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ["preds.jsonl", "list.json", "mapping.json"])
-def test_predictions_are_read_in_every_form(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("preds.jsonl", lambda rows: "\n".join(map(json.dumps, rows))),
+        ("list.json", json.dumps),
+        ("mapping.json", lambda rows: json.dumps({row["instance_id"]: row for row in rows})),
+    ],
+)
+def test_predictions_are_read_in_every_form(name: str, form: Callable[[Any], str], tmp_path: Path) -> None:
     rows = [{**ONE.model_dump(), "cost": 3}, {"instance_id": "b", "model_name_or_path": "m", "model_patch": None}]
-    path = tmp_path / name
-    if path.suffix == ".jsonl":
-        path.write_text("\n".join(json.dumps(row) for row in rows))
-    else:
-        path.write_text(json.dumps(rows if name == "list.json" else {row["instance_id"]: row for row in rows}))
-    assert read_predictions(path) == [ONE, Prediction(instance_id="b", model_name_or_path="m")]
+    (tmp_path / name).write_text(form(rows))
+    assert read_predictions(tmp_path / name) == [ONE, Prediction(instance_id="b", model_name_or_path="m")]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +71,7 @@ def test_predictions_that_are_not_in_order_are_refused(name: str, text: str, mes
 
 
 @pytest.mark.parametrize("ours", [False, True])
-def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_row_whose_name_is_no_text_is_no_row(ours: bool, tmp_path: Path, capsys: Capture) -> None:
     write_jsonl(tmp_path / "preds.jsonl", [ONE])
     (tmp_path / "rows.json").write_text(json.dumps([{**ROW, "instance_id": ["owner__shop-1"]}]))
     command = ["grade", str(tmp_path / "preds.jsonl"), "--dataset", str(tmp_path / "rows.json")]
@@ -112,11 +116,7 @@ if runs <= {failing}:
 
 @pytest.mark.parametrize(
     ("failing", "message", "runs", "fails"),
-    [
-        (1, "No such container", 2, False),
-        (2, "No such container", 2, True),
-        (1, "No such image", 1, True),
-    ],
+    [(1, "No such container", 2, False), (2, "No such container", 2, True), (1, "No such image", 1, True)],
 )
 def test_a_harness_that_missed_a_container_is_run_once_more(
     tmp_path: Path, failing: int, message: str, runs: int, fails: bool
@@ -132,15 +132,13 @@ def test_a_harness_that_missed_a_container_is_run_once_more(
     assert (tmp_path / "runs").read_text() == "." * runs
 
 
-def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: Capture) -> None:
     """Tasks that come as folders need no container; a patch that does not apply names its task."""
     source = str(make_taskset(tmp_path / "shop", 2, runner="pytest"))
     (task, oracle), (other, _) = load_tasks(source)
     answers = {task.id: oracle.gold_patch, other.id: make_patch({"shop.py": (b"a\n", b"b\n")})}
-    predictions = [
-        Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in answers.items()
-    ]
-    write_jsonl(tmp_path / "preds.jsonl", predictions)
+    answered = [ONE.model_copy(update={"instance_id": name, "model_patch": patch}) for name, patch in answers.items()]
+    write_jsonl(tmp_path / "preds.jsonl", answered)
     assert main(["grade", str(tmp_path / "preds.jsonl"), "--ours", "--tasks", source, "--json"]) == 1
     shown = json.loads(capsys.readouterr().out)
     assert shown["outcomes"] == {"shop/0": "resolved", "shop/1": "error"}
@@ -150,23 +148,27 @@ def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: pyt
 # --- exported rows ------------------------------------------------------------------------------------------------
 
 
-BASE = "gumshoe-python:latest"
-CASES = ("casebook/ledger", "casebook/free_slots")
+def export(tmp_path: Path, source: str, *options: str) -> tuple[int, Path]:
+    out = tmp_path / "exported"
+    return main(["tasks", "export", source, "--to", "swebench", "--out", str(out), *options]), out
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> Iterator[Path]:
-    """The rows of two cases, and their images."""
+@pytest.mark.needs("docker")
+@pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason="needs the extra `swebench`")
+def test_the_official_harness_judges_exported_rows(tmp_path: Path) -> None:
+    """On images that are built from what is exported with the rows."""
     import docker
-    from docker.errors import ImageNotFound
 
-    out = tmp_path / "rows"
-    argv = ["tasks", "export", "casebook", "--to", "swebench", "--out", str(out), "--base-image", BASE]
-    assert main(argv) == 0
-    rows = [row for row in read_rows(out / "rows.jsonl") if row["instance_id"] in named()]
+    cases = {"casebook-ledger": "casebook/ledger", "casebook-free-slots": "casebook/free_slots"}
+    gold = {task.id: oracle.gold_patch for task, oracle in load_tasks("casebook", ids=list(cases.values()))}
+    code, out = export(tmp_path, "casebook", "--base-image", "gumshoe-python:latest")
+    assert code == 0
+    rows = [row for row in read_rows(out / "rows.jsonl") if row["instance_id"] in cases]
     script = (out / "build.sh").read_text(encoding="utf-8")
-    client = docker.from_env()
-    try:
+    right, wrong = cases
+    patches = {right: gold[cases[right]], wrong: "--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n"}
+    answers = [ONE.model_copy(update={"instance_id": name, "model_patch": patch}) for name, patch in patches.items()]
+    with contextlib.closing(docker.from_env()) as client, contextlib.ExitStack() as stack:
         for row in rows:
             folder = f"images/{row['instance_id']}"
             assert f'docker build -t {row["image"]} "$(dirname "$0")"/{folder}\n' in script
@@ -174,59 +176,26 @@ def exported(tmp_path: Path) -> Iterator[Path]:
             with (out / folder / "Dockerfile").open("a", encoding="utf-8") as file:
                 file.write("STOPSIGNAL SIGKILL\n")
             client.images.build(path=str(out / folder), tag=row["image"], rm=True, network_mode="none")
-        yield out
-    finally:
-        for row in rows:
-            with contextlib.suppress(ImageNotFound):
-                client.images.remove(row["image"], force=True)
-        client.close()
-
-
-def named() -> dict[str, str]:
-    return {case.replace("/", "-").replace("_", "-"): case for case in CASES}
-
-
-@pytest.mark.needs("docker")
-@pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason="needs the extra `swebench`")
-def test_the_official_harness_judges_exported_rows(exported: Path, tmp_path: Path) -> None:
-    gold = {task.id: oracle.gold_patch for task, oracle in load_tasks("casebook", ids=CASES)}
-    right, wrong = named()
-    notes = "--- /dev/null\n+++ b/notes.txt\n@@ -0,0 +1 @@\n+x\n"
-    patches = {right: gold[named()[right]], wrong: notes}
-    predictions = [
-        Prediction(instance_id=name, model_name_or_path="m", model_patch=patch) for name, patch in patches.items()
-    ]
-    rows = [row for row in read_rows(exported / "rows.jsonl") if row["instance_id"] in patches]
-    report = run_harness(rows, predictions, tmp_path / "harness", workers=2)
+            stack.callback(client.images.remove, row["image"], force=True)
+        report = run_harness(rows, answers, tmp_path / "harness", workers=2)
     assert report.outcomes == {right: "resolved", wrong: "unresolved"}
 
 
-CLASSIC = {**ROW, "problem_statement": "P", "version": "1", "patch": "", "FAIL_TO_PASS": '["tests/test_a.py::a"]'}
-
-
-def export(tmp_path: Path, rows: list[dict[str, Any]]) -> int:
-    source = tmp_path / "rows.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return main(["tasks", "export", f"swebench:{source}", "--to", "swebench", "--out", str(tmp_path / "out")])
-
-
-def test_rows_of_swe_bench_are_completed_where_it_is_known_how_tests_are_run(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert export(tmp_path, [CLASSIC, {**CLASSIC, "instance_id": "d__d-1", "repo": "django/django"}]) == 0
-    assert (
-        "left out: d__d-1: it is not known how django/django runs its tests in version 1, and" in capfd.readouterr().err
-    )
-    (row,) = read_rows(tmp_path / "out" / "rows.jsonl")
-    kept = [name for name in CLASSIC if "PASS" not in name]
-    assert {name: row[name] for name in kept} == {name: CLASSIC[name] for name in kept}
+def test_rows_are_completed_where_it_is_known_how_tests_are_run(tmp_path: Path, capfd: Capture) -> None:
+    known = {**ROW, "problem_statement": "P", "version": "1", "patch": "", "FAIL_TO_PASS": '["tests/test_a.py::a"]'}
+    rows = [known, {**known, "instance_id": "d__d-1", "repo": "django/django"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, out = export(tmp_path, f"swebench:{tmp_path / 'rows.jsonl'}")
+    assert code == 0
+    said = capfd.readouterr().err
+    assert "left out: d__d-1: it is not known how django/django runs its tests in version 1, and" in said
+    (row,) = read_rows(out / "rows.jsonl")
+    kept = [name for name in known if "PASS" not in name]
+    assert {name: row[name] for name in kept} == {name: known[name] for name in kept}
     assert "python -m pytest -rA " in row["eval_script"]
-    assert not (tmp_path / "out" / "build.sh").exists()
-
-
-def test_a_runner_that_the_harness_cannot_read_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert not (out / "build.sh").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "check.py").write_text("assert 0\n", encoding="utf-8")
-    argv = ["tasks", "export", f"local:{tmp_path / 'mine'}", "-o", "entrypoint=python check.py", "--to", "swebench"]
-    assert main([*argv, "--out", str(tmp_path / "out")]) == 2
+    code, _ = export(tmp_path, f"local:{tmp_path / 'mine'}", "-o", "entrypoint=python check.py")
+    assert code == 2
     assert "and the harness needs one" in capfd.readouterr().err

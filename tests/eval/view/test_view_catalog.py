@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, DatasetError
-from gumshoe.eval.view.episode_page import LONGEST_TEXT, cap, shown_code
-from gumshoe.eval.view.episodes import read_line, read_row
+from gumshoe.eval.view.episode_page import shown_code
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.sources import GoldPatches, find_sources
 from gumshoe.records import ContextPack
@@ -73,16 +72,6 @@ def test_a_changed_run_is_read_anew(tmp_path: Path) -> None:
         (run / "trajectories.jsonl").unlink()
         with pytest.raises(DatasetError, match="no longer exists"):
             library.episode(all_rows(library)[0]["key"])
-
-
-def test_lines_that_are_no_trajectories_are_counted(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", [make_trajectory(0)])
-    with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
-        file.write('{"id": "a", "steps": 7}\n[1]\n{"id": ' + "[" * 5000 + "\n")
-        file.write(f"{make_trajectory(1).model_dump_json()}\n")
-    with open_library(run) as library:
-        assert ids(library) == ["shop/tax-0", "shop/tax-1"]
-        assert library.overview()["sources"][0]["problem"] == "3 broken lines are left out"
 
 
 def test_a_dataset_of_another_program_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -190,23 +179,6 @@ def test_folders_without_anything_to_see(tmp_path: Path) -> None:
     assert [source.slug for source in find_sources([run, run])] == ["run"]
     twin = write_run(tmp_path / "c" / "a" / "run", [])
     assert [source.name for source in find_sources([run, twin])] == [f"{tmp_path.name}/a/run", "c/a/run"]
-
-
-def test_reading_what_is_not_what_it_was_or_too_long(tmp_path: Path) -> None:
-    cut = cap({"one": "a" * (2 * LONGEST_TEXT), "few": ["b"], "none": None})
-    assert len(cut["one"]) < LONGEST_TEXT + 100
-    assert (cut["cut"], cut["few"], cut["none"]) == (1, ["b"], None)
-    run = write_run(tmp_path / "run", [make_trajectory(0), make_trajectory(2)])
-    export_runs([run], tmp_path / "data", unresolved=True, test_share=0.0)
-    shard = next((tmp_path / "data" / "agent").glob("*.parquet"))
-    assert read_row(shard, 1)["task_id"] == "shop/tax-2"
-    with pytest.raises(DatasetError, match="has changed"):
-        read_row(shard, 9)
-    shard.write_bytes(b"PAR1 broken")
-    with pytest.raises(DatasetError, match="cannot be read"):
-        read_row(shard, 0)
-    with pytest.raises(DatasetError, match="cannot be read"):
-        read_line(tmp_path / "none", 0, 10)
 
 
 # --- folders of every kind, outcomes and labels -------------------------------------------------------------------

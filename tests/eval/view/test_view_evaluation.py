@@ -16,9 +16,11 @@ from support.eval.evaluation_samples import write_evaluation
 from support.eval.view_samples import HOSTILE, make_task
 from support.eval.viewer import all_rows, open_library, quiet_page, serving
 
+Repaired = tuple[str, Library]
+
 
 @pytest.fixture(scope="module")
-def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Library]]:
+def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repaired]:
     folder = tmp_path_factory.mktemp("repaired")
     write_evaluation(folder / "eval", solver=True)
     write_taskset(folder / "tasks", [make_task(number) for number in range(6)])
@@ -26,7 +28,7 @@ def repaired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Li
         yield address, library
 
 
-def opened(page: Page, repaired: tuple[str, Library], source: str, task: str) -> Locator:
+def opened(page: Page, repaired: Repaired, source: str, task: str) -> Locator:
     """The pack's pane of an episode."""
     address, library = repaired
     rows = all_rows(library)
@@ -35,7 +37,7 @@ def opened(page: Page, repaired: tuple[str, Library], source: str, task: str) ->
     return page.get_by_role("tabpanel")
 
 
-def test_its_patch_stands_beside_the_gold_patch(page: Page, repaired: tuple[str, Library]) -> None:
+def test_its_patch_stands_beside_the_gold_patch(page: Page, repaired: Repaired) -> None:
     pane = opened(page, repaired, "eval.seeker", "shop/tax-1")
     solver = pane.get_by_role("region", name="What the solver did")
     expect(solver).to_contain_text("models/big, agent")
@@ -76,7 +78,7 @@ def test_a_patch_that_is_none_and_one_without_end_break_nothing(tmp_path: Path) 
         assert library.episode(rows[0]["key"])["evaluated"] is None
 
 
-def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaired: tuple[str, Library]) -> None:
+def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaired: Repaired) -> None:
     pane = opened(page, repaired, "eval.seeker", "shop/tax-1")
     pane.get_by_role("article", name="With this pack").get_by_role("link", name="Its steps").click()
     expect(page.get_by_role("article", name="Step 1")).to_contain_text("The tax is wrong.")
@@ -88,9 +90,7 @@ def test_its_steps_are_a_link_away_and_lead_back_to_the_pack(page: Page, repaire
     expect(page.get_by_role("tabpanel")).to_contain_text("The tax is 1 and should be 2.")
 
 
-def test_the_other_attempts_are_listed_and_the_evaluation_leads_to_steps(
-    page: Page, repaired: tuple[str, Library]
-) -> None:
+def test_the_other_attempts_are_listed_and_the_evaluation_leads_to_steps(page: Page, repaired: Repaired) -> None:
     pane = opened(page, repaired, "eval.idle", "shop/tax-1")
     others = pane.locator(".answers li")
     expect(others).to_have_count(2)

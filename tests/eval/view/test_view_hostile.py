@@ -26,16 +26,15 @@ def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = text.replace(harmless, json.dumps(HOSTILE)[1:-1])
     run = write_run(tmp_path_factory.mktemp("hostile") / "run", [make_trajectory(2, SEEK, text="x" * 5_000_000)])
     with (run / "trajectories.jsonl").open("a", encoding="utf-8") as file:
-        file.write(
-            f"{text}\nno JSON at all\n" + '{"id": 7, "steps": "none", "task": [], "scores": [1], "usage": null}\n'
-        )
+        file.write('no JSON\n{"id": 7, "steps": "none", "task": [], "usage": null}\n[1]\n{"id": ' + "[" * 5000 + "\n")
+        file.write(f"{text}\n")
     return run
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: Path, tmp_path: Path) -> None:
     with open_library(hostile_run) as library, serving(library) as site:
         (source,) = library.overview()["sources"]
-        assert source["problem"] == "2 broken lines are left out"
+        assert source["problem"] == "4 broken lines are left out"
         key = next(row["key"] for row in all_rows(library) if "script" in row["task"])
         with quiet_page(browser) as page:
             page.goto(f"{site}/#/list")

@@ -61,6 +61,11 @@ SHOWN: dict[str, Any] = {
     "end": 3,
     "lines": ["def total(prices):", "    tax = 1", "    return sum(prices) * tax"],
 }
+FRAME = {"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)"}
+FAILED = {
+    "passed": False,
+    "outcomes": [{"id": "test_cart.py::test_total", "outcome": "failed", "message": "FAILED", "frames": [FRAME]}],
+}
 VIEW = "cart.py 1-3 of 3 lines\n 1 def total(prices):\n 2     tax = 1\n 3     return sum(prices) * tax"
 STOP = (
     "breakpoint 1 at cart.py:2\n> cart.py:2 in total (breakpoint 1)\n"
@@ -71,7 +76,7 @@ DEBUGGER = {
     "state": "stopped",
     "stop": {**PLACE, "reason": "breakpoint", "source": [[n, line] for n, line in enumerate(SHOWN["lines"], 1)]},
     "frames": [
-        {"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)", "local_values": {}},
+        {**FRAME, "local_values": {}},
         {**PLACE, "code": "tax = 1", "local_values": {"prices": "[3, 4]"}},
     ],
     "index": 1,
@@ -80,7 +85,7 @@ DEBUGGER = {
 DIFF = "@@ -1,3 +1,3 @@\n def total(prices):\n-    tax = 1\n+    tax = 2\n     return sum(prices) * tax"
 Turn = tuple[str, Decision, str, dict[str, Any], str, dict[str, Any]]
 SEEK: tuple[Turn, ...] = (
-    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", {}),
+    ("eval", Decision.VERIFY, "I run the tests.", {}, "1 failed\nFAILED test_cart.py::test_total", FAILED),
     ("view", Decision.SEEK, "I read total.", {"path": "cart.py"}, VIEW, SHOWN),
     ("pdb", Decision.SEEK, "Which tax is there?", {"command": "b cart.py:2, prices\nc"}, STOP, DEBUGGER),
 )

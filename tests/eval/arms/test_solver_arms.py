@@ -19,6 +19,8 @@ from support.eval.explorers import Models, serving
 from support.eval.solver_tasks import write_tasks
 from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
+Played = tuple[Path, list[str]]
+Capture = pytest.CaptureFixture[str]
 TRACEBACK: dict[str, Any] = {"name": "traceback", "policy": {"kind": "traceback"}}
 BARE: dict[str, Any] = {"name": "bare", "without_probes": "traceback"}
 
@@ -30,7 +32,7 @@ def models() -> Models:
 
 
 @pytest.fixture(scope="module")
-def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Path, list[str]]]:
+def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generator[Played]:
     """An evaluation whose solver works as an agent, in every arm that there is."""
     folder = tmp_path_factory.mktemp("arms")
     with serving(models) as url:
@@ -84,7 +86,7 @@ def changed(words: list[str], folder: Path, **changes: Any) -> list[str]:
     return ["eval", str(path)]
 
 
-def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path, list[str]]) -> None:
+def test_every_arm_is_there_and_the_packs_make_the_difference(played: Played) -> None:
     out, _ = played
     solved = {one["name"]: one["groups"]["all"]["solved"]["value"] for one in summary_of(out)["arms"]}
     assert solved == {
@@ -106,7 +108,7 @@ def test_every_arm_is_there_and_the_packs_make_the_difference(played: tuple[Path
     assert all("hands this over" not in one.messages[1].content for one in episodes(out, "no_pack"))
 
 
-def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path, list[str]]) -> None:
+def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: Played) -> None:
     out, _ = played
     tools = {name: {tool.name for tool in episodes(out, name)[0].tools} for name in ("solo", "debug", "rewrite")}
     assert tools["debug"] - tools["rewrite"] == {"pdb"}
@@ -123,7 +125,7 @@ def test_arms_differ_in_tools_and_budget_and_in_nothing_else(played: tuple[Path,
     assert seeds["debug"] == seeds["solo"]
 
 
-def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, list[str]]) -> None:
+def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: Played) -> None:
     out, _ = played
     (flaky,) = summary_of(out)["flaky"]
     assert (flaky["task_id"], flaky["passed"], flaky["runs"]) == ("parts/2", 1, 2)
@@ -134,7 +136,7 @@ def test_a_flaky_task_is_listed_and_left_out_of_every_arm(played: tuple[Path, li
 
 
 def test_too_many_flaky_tasks_stop_the_evaluation_before_anything_is_played(
-    tmp_path: Path, played: tuple[Path, list[str]], models: Models, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, played: Played, models: Models, capsys: Capture
 ) -> None:
     asked = len(models.asked)
     tasks = yaml.safe_load(Path(played[1][1]).read_text())["tasks"]
@@ -146,9 +148,7 @@ def test_too_many_flaky_tasks_stop_the_evaluation_before_anything_is_played(
     assert not (tmp_path / "out" / "results.jsonl").exists()
 
 
-def test_what_was_played_is_scored_again_without_asking_anybody(
-    tmp_path: Path, played: tuple[Path, list[str]], models: Models
-) -> None:
+def test_what_was_played_is_scored_again_without_asking_anybody(tmp_path: Path, played: Played, models: Models) -> None:
     out, words = played
     before, asked = summary_of(out), len(models.asked)
     assert main(words) == 0
@@ -191,11 +191,7 @@ TEACHER = {"kind": "policy", "policy": {"kind": "teacher"}}
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    tmp_path: Path,
-    played: tuple[Path, list[str]],
-    changes: dict[str, Any],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, played: Played, changes: dict[str, Any], said: str, capsys: Capture
 ) -> None:
     assert main(changed(played[1], tmp_path, **changes)) == 2
     assert said in capsys.readouterr().err

@@ -52,11 +52,12 @@ from support.eval.made import check_part, make_pack
 from support.sandboxes.sandbox_backends import LOCAL
 from support.shop_tasks import PLAIN, make_task
 
+Pair = tuple[Task, Oracle]
 MEMBERS = "from shop import price\n\n\ndef test_members():\n    assert price([20, 30], True) == 40\n"
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[Task, Oracle]:
+def pair(tmp_path: Path) -> Pair:
     """A subtraction turned into an addition, which one change mends."""
     task, oracle = make_task(tmp_path, 0, runner="pytest")
     (tmp_path / "test_shop.py").write_text(MEMBERS)
@@ -69,7 +70,7 @@ def pair(tmp_path: Path) -> tuple[Task, Oracle]:
 
 
 @pytest.fixture
-def workspace(pair: tuple[Task, Oracle]) -> Iterator[Workspace]:
+def workspace(pair: Pair) -> Iterator[Workspace]:
     sandbox = open_sandbox(pair[0], LOCAL, trusted=True)
     try:
         yield Workspace(pair[0], sandbox)
@@ -77,7 +78,7 @@ def workspace(pair: tuple[Task, Oracle]) -> Iterator[Workspace]:
         sandbox.close()
 
 
-def test_the_right_line_or_time_lets_it_repair_the_bug(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
+def test_the_right_line_or_time_lets_it_repair_the_bug(workspace: Workspace, pair: Pair) -> None:
     (outcome,) = repair_each(workspace, [oracle_pack(pair[1])], tries=12)
     assert outcome.solved
     assert "-        total = total + 10" in outcome.patch
@@ -105,7 +106,7 @@ def test_other_places_do_not_help_it_and_leave_no_trace(workspace: Workspace, pa
     assert workspace.patch() == ""
 
 
-def test_tests_that_are_not_pytests_are_run_as_they_are(workspace: Workspace, pair: tuple[Task, Oracle]) -> None:
+def test_tests_that_are_not_pytests_are_run_as_they_are(workspace: Workspace, pair: Pair) -> None:
     check = "import shop; assert shop.price([20, 30], True) == 40"
     task = pair[0].model_copy(update={"entrypoint": ("python", "-c", check)})
     other = Workspace(task, workspace.sandbox)
@@ -119,7 +120,7 @@ def test_tests_that_are_not_pytests_are_run_as_they_are(workspace: Workspace, pa
         repair_each(Workspace(task, workspace.sandbox), [oracle_pack(pair[1])], tries=2)
 
 
-def test_outcomes_are_kept_and_equal_packs_are_solved_once(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+def test_outcomes_are_kept_and_equal_packs_are_solved_once(tmp_path: Path, pair: Pair) -> None:
     arm = ArmConfig(name="a", policy=TracebackConfig())
     config = EvalConfig(out=str(tmp_path / "runs"), tasks=TasksConfig(source="made"), arms=(arm,), sandbox=LOCAL)
     run, (task, oracle), path = EvalRun(config, (pair,), Control()), pair, tmp_path / "runs" / "solver.jsonl"
@@ -145,7 +146,7 @@ def test_outcomes_are_kept_and_equal_packs_are_solved_once(tmp_path: Path, pair:
         check_part(ScriptedSolver(SolverConfig(), path, LOCAL, 0), [(hidden, oracle)])
 
 
-def test_patches_are_graded_once_each(tmp_path: Path, pair: tuple[Task, Oracle]) -> None:
+def test_patches_are_graded_once_each(tmp_path: Path, pair: Pair) -> None:
     task, oracle = pair
     wrong = oracle.gold_patch.replace("+        total = total - 10", "+        total = total - 9")
     stale = oracle.gold_patch.replace("total + 10", "total * 10")

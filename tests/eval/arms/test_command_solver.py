@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +21,8 @@ from support.provider_server import Answer, chat, fault, provider
 
 pytestmark = pytest.mark.needs("bubblewrap")
 
-MINI = {
-    "name": "mini-swe-agent",
-    "argv": [
-        *("python", "-m", "minisweagent.run.mini", "--yolo", "--exit-immediately", "-t", "{problem}"),
-        *("-m", "openai/stub", "-o", "{trajectory}"),
-        *("-c", "mini.yaml", "-c", "model.model_kwargs.api_base={base_url}"),
-    ],
-    "packages": ["mini-swe-agent"],
-    "env": {
-        "MSWEA_CONFIGURED": "true",
-        "MSWEA_COST_TRACKING": "ignore_errors",
-        "MSWEA_GLOBAL_CONFIG_DIR": "/tmp/mini",
-        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        "OPENAI_API_KEY": "none",
-    },
-    "trajectory": "mini-swe-agent",
-}
+
+Capture = pytest.CaptureFixture[str]
 REPAIR = "sed -i 's/ + 1$//' parts.py && python -m pytest -q"
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
@@ -45,13 +31,13 @@ def bash(command: str) -> Answer:
     return chat("I work.", [("bash", {"command": command})])
 
 
-def config_of(folder: Path, command: dict[str, Any], references: list[str]) -> Path:
+def config_of(folder: Path, command: dict[str, Any], references: Sequence[str] = ()) -> Path:
     """An evaluation of one task whose arms differ in the pack that the program is given."""
     data = {
         "out": str(folder / "eval"),
         "tasks": {"source": str(write_tasks(folder, 2)), "ids": ["parts/0"]},
         "arms": [{"name": "suspect", "policy": {"kind": "suspect"}}],
-        "solver": {"kind": "command", "command": command, "references": references},
+        "solver": {"kind": "command", "command": command, "references": list(references)},
         "sandbox": {"kind": "bubblewrap"},
         "workers": 1,
     }
@@ -73,9 +59,10 @@ def rows(folder: Path) -> dict[str, dict[str, Any]]:
     return {row["arm"]: row for row in map(json.loads, lines)}
 
 
-def test_mini_swe_agent_mends_a_bug_with_the_pack_and_its_record_is_read(tmp_path: Path) -> None:
+def test_mini_swe_agent_mends_a_bug_with_the_pack_and_its_record_is_read(tmp_path: Path, root: Path) -> None:
     with provider(bash(REPAIR), bash(DONE)) as model:
-        config = config_of(tmp_path, {**MINI, "endpoint": model.url}, [])
+        bundled = yaml.safe_load((root / "configs/eval/mini_swe_agent.yaml").read_text())["solver"]["command"]
+        config = config_of(tmp_path, {**bundled, "endpoint": model.url})
         evaluate(config)
         asked = len(model.requests)
         evaluate(config)
@@ -160,19 +147,17 @@ def seen_in(patch: str) -> dict[str, Any]:
     ],
 )
 def test_what_does_not_work_is_a_failure_and_no_result(
-    tmp_path: Path, argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, argv: list[str], message: str, capsys: Capture
 ) -> None:
     with provider(fault(401, "no key")) as model:
-        config = config_of(tmp_path, {"argv": argv, "endpoint": model.url}, [])
+        config = config_of(tmp_path, {"argv": argv, "endpoint": model.url})
         assert main(["eval", str(config)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "eval" / "solver" / "suspect" / "attempts.jsonl").exists()
 
 
-def test_a_program_without_an_endpoint_must_be_there_and_may_fail(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = config_of(tmp_path, {"argv": ["no-such-agent"]}, [])
+def test_a_program_without_an_endpoint_must_be_there_and_may_fail(tmp_path: Path, capsys: Capture) -> None:
+    config = config_of(tmp_path, {"argv": ["no-such-agent"]})
     assert main(["eval", str(config)]) == 1
     assert "no-such-agent ended with exit code 127" in capsys.readouterr().err
     give_up = "import sys; open('parts.py', 'a').write('# tried'); sys.exit(3)"
@@ -184,6 +169,6 @@ def test_a_program_without_an_endpoint_must_be_there_and_may_fail(
 
 def test_a_program_that_takes_too_long_is_killed_and_what_it_changed_counts(tmp_path: Path) -> None:
     slow = "import subprocess, time; subprocess.run(['sed', '-i', 's/ + 1$//', 'parts.py']); time.sleep(600)"
-    config = config_of(tmp_path, {"argv": ["python", "-c", slow], "timeout_s": 4}, [])
+    config = config_of(tmp_path, {"argv": ["python", "-c", slow], "timeout_s": 4})
     assert main(["eval", str(config)]) == 0
     assert rows(tmp_path)["suspect"]["scores"]["solved"] == 1.0

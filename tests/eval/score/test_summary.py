@@ -24,6 +24,7 @@ from gumshoe.eval.score.tables import print_table
 from gumshoe.records import Decision, Score, StopReason
 from support.eval.made import PATCH, make_oracle, make_pack, make_step, make_task, make_trajectory
 
+Capture = pytest.CaptureFixture[str]
 REFERENCES: tuple[ReferenceName, ...] = ("no_pack", "debug", "rewrite")
 
 
@@ -145,7 +146,7 @@ def write_run(folder: Path, arms: dict[str, list[float | None]], first: int = 0)
     return folder
 
 
-def test_arms_of_the_same_name_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arms_of_the_same_name_are_compared(tmp_path: Path, capsys: Capture) -> None:
     before = write_run(tmp_path / "a", {"x": [0.0, 0.0, 1.0], "y": [0.5]})
     after = write_run(tmp_path / "b", {"x": [1.0, 1.0, 1.0, 0.0], "z": [0.5]})
     assert main(["compare", str(before), str(after), "--json"]) == 0
@@ -159,7 +160,7 @@ def test_arms_of_the_same_name_are_compared(tmp_path: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["metric"] == "mine"
 
 
-def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: Capture) -> None:
     run = write_run(tmp_path / "a", {"x": [0.0, 0.25], "y": [0.5, 0.5]})
     assert main(["compare", f"{run}:x", f"{run}:y", "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
@@ -170,7 +171,7 @@ def test_one_arm_of_each_is_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: Capture) -> None:
     run = write_run(tmp_path / "a", {"x": [0.0], "y": [0.0]})
     other = write_run(tmp_path / "b", {"z": [0.0], "w": [1.0]})
     later = write_run(tmp_path / "c", {"x": [0.0]}, first=9)
