@@ -5,7 +5,6 @@ It is `python -m gumshoe.train.masks MODEL`, which reads one conversation per li
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -24,22 +23,13 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
 class Masks:
-    """The masks of one model's tokenizer and template. The program starts with the first question.
-
-    Args:
-        model: the model folder, or a folder with a tokenizer and its chat template.
-    """
+    """The masks of the tokenizer and template in a folder. The program starts with the first question."""
 
     def __init__(self, model: Path) -> None:
         self.model = model
         self._guard = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._errors: IO[bytes] | None = None
-
-    @property
-    def process_id(self) -> int | None:
-        """The program's process; None while there is none."""
-        return self._process.pid if self._process is not None else None
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
 
     def compute(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What trains of a row with `messages` and perhaps `tools`: the answer that `gumshoe.train.masks` describes.
@@ -56,26 +46,20 @@ class Masks:
         """Ends the program. Idempotent."""
         with self._guard:
             self._end()
+            self._errors.close()
 
     def _end(self) -> str:
         """Closes the program's input, which ends it. Returns its exit code and the last line that it has printed."""
         process, self._process = self._process, None
-        if process is None or self._errors is None:
+        if process is None:
             return ""
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
-        code = process.wait()
-        with self._errors as errors:
-            errors.seek(0)
-            lines = errors.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
-        return f"exit code {code}: {lines[-1][:300]}"
+        process.communicate()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        return f"exit code {process.returncode}: {lines[-1][:300]}"
 
     def _ask(self, question: str) -> dict[str, Any]:
         if self._process is None:
-            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gumshoe.train.masks", str(self.model)],
                 stdin=subprocess.PIPE,

@@ -19,6 +19,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,32 +57,20 @@ patch has no score."""
 
 @dataclass(frozen=True)
 class HarnessReport:
-    """What the harness found. `path` is its own report, `logs` the folder with one folder per instance."""
+    """What the harness found: `resolved`, `unresolved`, `empty` or `error` for each instance with a prediction.
+
+    An error is a patch that does not apply, an image that is not there, or tests that take too long. `outside` names
+    instances for whose outcome the harness blames the environment, `completed` rows of the classic schema that were
+    completed here; the column `completed` of rows.jsonl says how. `path` is the harness's own report, `logs` has a
+    folder for each instance.
+    """
 
     path: Path
     logs: Path
     run_id: str
-    total: int
-    resolved: tuple[str, ...]
-    unresolved: tuple[str, ...]
-    empty: tuple[str, ...]
-    errors: tuple[str, ...]
-    """Patches that do not apply, images that are not there, tests that take too long."""
+    outcomes: Mapping[str, str]
     outside: tuple[str, ...] = ()
-    """Those of the unresolved and of the errors that the harness blames on the environment."""
     completed: tuple[str, ...] = ()
-    """Rows of the classic schema that were completed here; the column `completed` of rows.jsonl says how."""
-
-    @property
-    def outcomes(self) -> dict[str, str]:
-        """`resolved`, `unresolved`, `empty` or `error` for each instance with a prediction."""
-        groups = {
-            "resolved": self.resolved,
-            "unresolved": self.unresolved,
-            "empty": self.empty,
-            "error": self.errors,
-        }
-        return {instance: outcome for outcome, instances in groups.items() for instance in instances}
 
 
 def run_harness(
@@ -94,16 +83,11 @@ def run_harness(
     timeout_s: int = 1800,
     on_line: Callable[[str], None] = lambda line: None,
 ) -> HarnessReport:
-    """Grades predictions in containers, as the leaderboard does.
+    """Grades predictions, at most one for each row, in containers, as the leaderboard does.
 
-    Args:
-        rows: the instances, in the classic schema or that of 5.x.
-        predictions: at most one for each of them.
-        folder: where rows, predictions, logs and report are written.
-        run_id: name of the run; None makes one from the rows and predictions.
-        workers: containers at a time.
-        timeout_s: seconds that the tests of an instance may take.
-        on_line: called with each line that the harness prints.
+    The rows are in the classic schema or that of 5.x. Rows, predictions, logs and report are written to `folder`.
+    Without `run_id`, the run is named after the rows and predictions. `timeout_s` is for the tests of an instance,
+    `on_line` is called with each line that the harness prints.
 
     Raises:
         ConfigError: the extra `swebench` is not installed, or the run id cannot be a folder's name.
@@ -152,20 +136,9 @@ def run_evaluation(place: Path, run_id: str, workers: int, timeout_s: int, on_li
     Before its report, the harness lists all containers, which fails if anyone removes one meanwhile. It is then run
     once more, which is quick, as it keeps its verdicts.
     """
-    options = {
-        "--dataset_name": "rows.jsonl",
-        "--predictions_path": "preds.jsonl",
-        "--run_id": run_id,
-        "--max_workers": str(workers),
-        "--timeout": str(timeout_s),
-        "--report_dir": ".",
-    }
-    argv = [
-        sys.executable,
-        "-m",
-        "swebench.harness.run_evaluation",
-        *(word for pair in options.items() for word in pair),
-    ]
+    argv = [sys.executable, "-m", "swebench.harness.run_evaluation", "--dataset_name", "rows.jsonl"]
+    argv += ["--predictions_path", "preds.jsonl", "--run_id", run_id, "--max_workers", str(workers)]
+    argv += ["--timeout", str(timeout_s), "--report_dir", "."]
     with (place / "harness.log").open("w", encoding="utf-8") as log:
         code, last = _run(argv, place, log, on_line)
         if code != 0 and CONTAINER_GONE in last:
@@ -213,18 +186,10 @@ def _read_report(
         raise SandboxError(
             f"{path} is of version {report.get('schema_version')}, not {REPORT_VERSION}: pin swebench 5.x"
         )
-    return HarnessReport(
-        path=path,
-        logs=place / "logs" / "run_evaluation" / run_id,
-        run_id=run_id,
-        total=report["total_instances"],
-        resolved=tuple(report["resolved_ids"]),
-        unresolved=tuple(report["unresolved_ids"]),
-        empty=tuple(report["empty_patch_ids"]),
-        errors=tuple(report["error_ids"]),
-        outside=tuple(report.get("infra_failure_ids", ())),
-        completed=completed,
-    )
+    columns = {"resolved": "resolved", "unresolved": "unresolved", "empty": "empty_patch", "error": "error"}
+    outcomes = {name: outcome for outcome, column in columns.items() for name in report[f"{column}_ids"]}
+    outside = tuple(report.get("infra_failure_ids", ()))
+    return HarnessReport(path, place / "logs" / "run_evaluation" / run_id, run_id, outcomes, outside, completed)
 
 
 def read_predictions(path: Path) -> list[Prediction]:
@@ -236,11 +201,9 @@ def read_predictions(path: Path) -> list[Prediction]:
     predictions = [_prediction(row, f"{path}: prediction {number}") for number, row in enumerate(rows, 1)]
     if not predictions:
         raise DatasetError(f"{path} holds no predictions")
-    seen: set[str] = set()
-    for prediction in predictions:
-        if prediction.instance_id in seen:
-            raise DatasetError(f"{path} has two predictions for {prediction.instance_id}: keep one")
-        seen.add(prediction.instance_id)
+    twice = [name for name, count in Counter(one.instance_id for one in predictions).items() if count > 1]
+    if twice:
+        raise DatasetError(f"{path} has two predictions for {twice[0]}: keep one")
     return predictions
 
 
@@ -325,7 +288,8 @@ def grade_officially(
         except (GumshoeError, OSError) as error:
             return OfficialGrades(reports, f"the official harness failed on arm {arm}: {' '.join(str(error).split())}")
         reports[arm] = report
-        say(f"official harness: {arm}, {len(report.resolved)} of {len(of_arm)} resolved, {report.path}")
+        resolved = list(report.outcomes.values()).count("resolved")
+        say(f"official harness: {arm}, {resolved} of {len(of_arm)} resolved, {report.path}")
     return OfficialGrades(reports)
 
 
@@ -334,17 +298,13 @@ def with_official(
 ) -> dict[str, list[Result]]:
     """The results with the harness's verdict, on the first sample of each task."""
     return {
-        arm: [
-            result.model_copy(
-                update={"scores": {**result.scores, "official": _official_score(reports[arm], result.task_id)}}
-            )
-            if result.sample == 0 and arm in reports and result.task_id in reports[arm].outcomes
-            else result
-            for result in results
-        ]
+        arm: [_graded(one, reports[arm]) if arm in reports else one for one in results]
         for arm, results in by_arm.items()
     }
 
 
-def _official_score(report: HarnessReport, task_id: str) -> float | None:
-    return None if task_id in report.outside else RESOLVED[report.outcomes[task_id]]
+def _graded(result: Result, report: HarnessReport) -> Result:
+    if result.sample > 0 or result.task_id not in report.outcomes:
+        return result
+    score = None if result.task_id in report.outside else RESOLVED[report.outcomes[result.task_id]]
+    return result.model_copy(update={"scores": {**result.scores, "official": score}})

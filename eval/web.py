@@ -21,19 +21,10 @@ from gumshoe.errors import ConfigError
 
 __all__ = ["CONTENT_POLICY", "Guard", "WebServer", "is_loopback", "make_token", "serve_programs"]
 
-CONTENT_POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-        "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
-    )
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS = {
     "content-security-policy": CONTENT_POLICY,
@@ -170,22 +161,13 @@ def _is_from_elsewhere(headers: Headers) -> bool:
 
 def _name_of(host: str) -> str:
     """The name in a Host header, without the port and the brackets of an IPv6 address."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+    return (host[1:].partition("]") if host.startswith("[") else host.partition(":"))[0].lower()
 
 
 class WebServer:
-    """A server that listens, so that its address is known before it answers.
+    """A server that listens, so that its address is known before it answers; on a free port for 0.
 
-    Args:
-        app: what answers.
-        host: the address to listen on.
-        port: the port; 0 takes a free one.
-        websockets: whether it answers over WebSockets, too.
-
-    Raises:
-        ConfigError: it cannot listen there.
+    Raises ConfigError if it cannot listen there.
     """
 
     def __init__(self, app: Guard, host: str, port: int, *, websockets: bool = False) -> None:
@@ -235,16 +217,7 @@ def make_token(given: str | None, host: str) -> str | None:
 def serve_programs(app: ASGIApp, title: str, *, host: str, port: int, token: str | None, path: str = "") -> None:
     """Serves an application to programs, behind a guard, and tells on stderr where and how to reach it.
 
-    Args:
-        app: what answers.
-        title: what it is.
-        host: the address to listen on.
-        port: the port; 0 takes a free one.
-        token: the token that was given; None: see `make_token`.
-        path: where the application answers.
-
-    Raises:
-        ConfigError: it cannot listen there.
+    It answers at `path`; without a token, it has that of `make_token`. Raises ConfigError if it cannot listen there.
     """
     needed = make_token(token, host)
     server = WebServer(Guard(app, loopback=is_loopback(host), token=needed), host, port, websockets=True)

@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from gumshoe.eval.records import Comparison, Result
     from gumshoe.eval.serve import ModelServer
 
-__all__ = [
-    "configure_compare",
-    "configure_eval",
-    "run_compare",
-    "run_eval",
-]
-
+__all__ = ["configure_compare", "configure_eval", "run_compare", "run_eval"]
 
 PLAIN_EVERY_S = 10.0
 
@@ -73,12 +67,10 @@ def run_eval(arguments: argparse.Namespace) -> int:
     for path in (*evaluation.files.values(), page):
         print(path)
     if evaluation.stopped is not None:
-        print("stopped; run the same command again to resume", file=sys.stderr)
+        _say("stopped; run the same command again to resume")
         return 130
     if evaluation.failure is not None:
-        print(
-            f"gumshoe eval: {evaluation.failure}; its other verdicts are missing in the results above", file=sys.stderr
-        )
+        _say(f"gumshoe eval: {evaluation.failure}; its other verdicts are missing in the results above")
         return 1
     return 1 if any(arm.failed for arm in evaluation.summary.arms) else 0
 
@@ -110,14 +102,7 @@ def _hooks(title: str) -> Hooks:
 
 
 class ArmProgress:
-    """Shows one arm's progress.
-
-    On a terminal it is one line that is redrawn; elsewhere, a line every ten seconds.
-
-    Args:
-        title: the arm's name.
-        stream: where it is shown.
-    """
+    """Shows one arm's progress: on a terminal one line that is redrawn, elsewhere a line every ten seconds."""
 
     def __init__(self, title: str, stream: TextIO) -> None:
         self._title = title

@@ -91,7 +91,7 @@ def _official(arguments: argparse.Namespace, predictions: Sequence[Prediction]) 
     if report.completed:
         facts["completed"] = f"{len(report.completed)} classic rows; rows.jsonl beside the report says how"
     _show(report.outcomes, facts, as_json=arguments.json)
-    return 1 if report.errors else 0
+    return 1 if "error" in report.outcomes.values() else 0
 
 
 def _wanted(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Prediction]) -> list[Mapping[str, Any]]:

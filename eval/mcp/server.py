@@ -31,7 +31,7 @@ from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
 from gumshoe.tools.calls.schema import read_signature
 
-__all__ = ["INVESTIGATE", "PATH", "http_app", "instructions", "make_server", "run_stdio"]
+__all__ = ["INVESTIGATE", "PATH", "http_app", "make_server", "run_stdio"]
 
 INVESTIGATE = "investigate"
 INSTRUCTIONS = """\

@@ -75,12 +75,7 @@ class McpConfig(Config):
 
 
 class Repository:
-    """A folder, and how its tests are run.
-
-    Args:
-        folder: the folder.
-        options: those of the task source `local`, such as `entrypoint`, without `path`.
-    """
+    """A folder, and how its tests are run: `options` are those of the task source `local`, without `path`."""
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
         self.folder = folder
@@ -224,11 +219,7 @@ class FolderMirror:
     """Remembers what a folder held when it was copied into a sandbox, and brings the copy up to date later.
 
     Changes are noticed by mode, time and size. What programs have changed in the sandbox stays, unless the same file
-    changes in the folder.
-
-    Args:
-        folder: the folder; the sandbox's copy is made just after.
-        without: what is not copied.
+    changes in the folder. What is in `without` is not copied.
     """
 
     def __init__(self, folder: Path, without: Iterable[str] = ()) -> None:
@@ -239,8 +230,7 @@ class FolderMirror:
     def update(self, sandbox: Sandbox) -> list[Edit]:
         """Copies what has changed since the last time, and returns the changes.
 
-        Raises:
-            SandboxError: a file cannot be copied; a new sandbox is needed.
+        Raises SandboxError if a file cannot be copied: a new sandbox is needed.
         """
         now = self._facts()
         changed = sorted(path for path in now.keys() | self._known.keys() if now.get(path) != self._known.get(path))

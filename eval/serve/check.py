@@ -96,16 +96,8 @@ class CheckItem:
 def check_server(base_url: str, model: str, folder: Path, *, ask: str = ASK) -> Iterator[CheckItem]:
     """Asks a running server and yields one verdict per item.
 
-    What depends on the model's ability (to call a tool at all) is `not judged` if the model lacks it.
-
-    Args:
-        base_url: the server's, with the API version.
-        model: the model's name there.
-        folder: the model folder, which the training path renders with.
-        ask: what makes this model call a tool.
-
-    Raises:
-        ServeError: nobody answers.
+    What depends on the model's ability (to call a tool at all) is `not judged` if the model lacks it: `ask` is what
+    makes it call one. The training path renders with the model `folder`. Raises ServeError if nobody answers.
     """
     asked = [{"role": "user", "content": ask}]
     with openai.OpenAI(base_url=base_url, api_key="none", timeout=TIMEOUT_S, max_retries=0) as client:

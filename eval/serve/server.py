@@ -14,10 +14,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from gumshoe.errors import ServeError
@@ -37,6 +35,8 @@ __all__ = ["ModelServer", "Prepared"]
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 POLL_S = 0.1
+REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
+"""Where a client on this machine finds a server that listens there."""
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -44,13 +44,8 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Prepared:
     """What is found before a server is started, and stays the same each time that it is started again.
 
-    Attributes:
-        backend: `vllm` or `transformers`.
-        command: the exact argv, to be run without us.
-        model: the name that requests must give.
-        address: where a client on this machine reaches it: host and port.
-        variables: what its environment has besides our own.
-        folder: where it runs; None for where we do.
+    `command` is the exact argv, `variables` what its environment has besides our own, `folder` where it runs, None for
+    where we do. Requests must give the name `model`; a client on this machine reaches it at `address`: host and port.
     """
 
     backend: Backend
@@ -77,19 +72,8 @@ class ModelServer:
 
     The server runs in a process group of its own under a guardian (see `guardian.py`), which ends it when we are gone,
     however that happened. A server that dies is started again, on the same port and under the same name, at most
-    `config.restarts` times; meanwhile clients see refused connections. One that was closed cannot be started
-    again: make another.
-
-    Args:
-        folder: the model folder.
-        config: how it is served.
-        log: file for all that the server prints, appended to; None: a temporary one.
-
-    Attributes:
-        folder, config: the arguments; the folder as an absolute path.
-        log: the file with all that the server prints.
-        restarts: how often it has been started again. It only grows: a server that has run well for long has no more
-            tries than another.
+    `config.restarts` times; meanwhile clients see refused connections. One that was closed cannot be started again:
+    make another. All that it prints is appended to `log`, or to a temporary file.
 
     Raises (when entered): ServeError with one line for a missing model folder, a port in use, nothing installed that
     can serve, and a server that died or stayed silent.
@@ -113,9 +97,7 @@ class ModelServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -134,11 +116,6 @@ class ModelServer:
     def model(self) -> str:
         """The name that requests must give."""
         return self.prepared.model
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the guardian; None while nothing runs."""
-        return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
         """Starts the server and waits until it answers. Raises ServeError; nothing is left behind then."""
@@ -195,7 +172,7 @@ class ModelServer:
             backend,
             command,
             model,
-            address=(_reachable(self.config.host), port),
+            address=(REACHABLE.get(self.config.host, self.config.host), port),
             variables=environment(backend, self.config, installed, model=self.folder, scratch=self._scratch),
             folder=folder,
         )
@@ -227,9 +204,7 @@ class ModelServer:
                 return
             if time.monotonic() > deadline:
                 waited = f"{self.config.startup_s:g} s"
-                raise ServeError(
-                    f"the model server did not answer within {waited}: {self._last_log_line()}{self._whole_log()}"
-                )
+                raise ServeError(f"the model server did not answer within {waited}: {self._last_words()}")
             self._closing.wait(max(0.0, min(POLL_S, deadline - time.monotonic())))
 
     def healthy(self) -> bool:
@@ -276,27 +251,17 @@ class ModelServer:
             process.wait()
 
     def _crash_message(self, code: int) -> str:
-        """The error message for a server that cannot be restarted."""
         again = f" after {self.restarts} restarts" if self.restarts else ""
-        return f"the model server died (exit code {code}){again}: {self._last_log_line()}{self._whole_log()}"
+        return f"the model server died (exit code {code}){again}: {self._last_words()}"
 
-    def _last_log_line(self) -> str:
-        """The last line that the server printed."""
-        return next(_lines_from_end(self.log), "it said nothing")
-
-    def _whole_log(self) -> str:
-        return f" (all of it: {self._wanted_log})" if self._wanted_log is not None else ""
-
-
-def _lines_from_end(log: Path, window: int = 65536) -> Iterator[str]:
-    """The non-empty lines of the log's last part, last first, as a terminal would show them."""
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - window))
-        text = file.read().decode(errors="replace")
-    for line in reversed(text.splitlines()):
-        shown = ESCAPES.sub("", line).strip()
-        if shown and not shown.startswith("$ "):
-            yield shown[:500]
+    def _last_words(self, window: int = 65536) -> str:
+        """The last line that the server printed, as a terminal would show it."""
+        with self.log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - window))
+            text = file.read().decode(errors="replace")
+        lines = (ESCAPES.sub("", line).strip() for line in reversed(text.splitlines()))
+        last = next((line[:500] for line in lines if line and not line.startswith("$ ")), "it said nothing")
+        return last if self._wanted_log is None else f"{last} (all of it: {self._wanted_log})"
 
 
 def _name_for_transformers(config: ServeConfig) -> str:
@@ -319,22 +284,11 @@ def _refuse_unwritable(log: Path) -> None:
 def _usable_port(host: str, port: int) -> int:
     """`port`, or a free one for 0. Raises ServeError if we cannot listen there: another server would answer."""
     try:
-        with socket.create_server((host, port), family=_family(host)) as probe:
+        with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             return int(probe.getsockname()[1])
     except (OSError, OverflowError) as error:
         number = error.errno if isinstance(error, OSError) and error.errno else 0
         reason = os.strerror(number) if number > 0 else str(error)
-        if not port:
-            raise ServeError(f"cannot listen on {host} ({reason}): give an address of this machine") from None
-        raise ServeError(
-            f"port {port} on {host} cannot be used ({reason}): give another --port, or 0 for a free one"
-        ) from None
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
-
-
-def _reachable(host: str) -> str:
-    """Where a client on this machine finds a server that listens on `host`."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - nothing is bound here
+        cure = "give another --port, or 0 for a free one" if port else "give an address of this machine"
+        what = f"port {port} on {host} cannot be used" if port else f"cannot listen on {host}"
+        raise ServeError(f"{what} ({reason}): {cure}") from None

@@ -196,6 +196,6 @@ def test_rows_are_completed_where_it_is_known_how_tests_are_run(tmp_path: Path, 
     assert not (out / "build.sh").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "check.py").write_text("assert 0\n", encoding="utf-8")
-    code, _ = export(tmp_path, f"local:{tmp_path / 'mine'}", "-o", "entrypoint=python check.py")
+    code, _ = export(tmp_path / "mine", f"local:{tmp_path / 'mine'}", "-o", "entrypoint=python check.py")
     assert code == 2
     assert "and the harness needs one" in capfd.readouterr().err

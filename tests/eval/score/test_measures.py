@@ -258,6 +258,6 @@ def test_mcnemar_agrees_with_statsmodels_and_is_symmetric(pairs: list[tuple[bool
 
 def test_what_the_harness_blames_on_the_environment_has_no_score() -> None:
     results = [result("arm", task, solved=0.0) for task in ("a", "b", "c")]
-    report = HarnessReport(Path(), Path(), "run", 2, (), unresolved=("a", "b"), empty=(), errors=(), outside=("b",))
+    report = HarnessReport(Path(), Path(), "run", {"a": "unresolved", "b": "unresolved"}, outside=("b",))
     scored = with_official({"arm": results}, {"arm": report})["arm"]
     assert [one.scores.get("official", "none") for one in scored] == [0.0, None, "none"]

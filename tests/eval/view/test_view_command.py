@@ -18,6 +18,7 @@ from gumshoe.eval.masks import Masks
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.sources import GoldPatches
 from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
+from support.sandboxes.processes import descendants
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -78,6 +79,12 @@ def tokenizer(everything: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return folder
 
 
+def programs() -> list[int]:
+    """The processes that make masks."""
+    below = descendants(os.getpid())
+    return [pid for pid in below if b"gumshoe.train.masks" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
 def test_the_tokens_that_train_are_colored_and_masks_end_with_their_program(
     browser: Browser, everything: Path, tokenizer: Path
 ) -> None:
@@ -101,11 +108,11 @@ def test_the_tokens_that_train_are_colored_and_masks_end_with_their_program(
             page.keyboard.press("ArrowRight")
             expect(here).to_contain_text("I read total.")
             expect(here).to_be_in_viewport()
-            assert masks.process_id is not None
-            os.kill(masks.process_id, signal.SIGKILL)
+            (program,) = programs()
+            os.kill(program, signal.SIGKILL)
             answer = get(f"{site}/api/mask/{key}")
             assert answer.status_code == 422
             assert "its program ended" in answer.json()["error"]
-    assert masks.process_id is None
+    assert programs() == []
     masks.close()
     masks.close()
