@@ -24,7 +24,7 @@ import random
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -61,14 +61,16 @@ LOSSES = (("loss", "training"), ("eval_loss", "held out"))
 
 @dataclass(frozen=True)
 class Evaluation:
-    """All the results. `stopped` says why it ended early, `failure` why the official harness did not grade all."""
+    """The numbers, and the files with all results.
+
+    `stopped` says why it ended early, `failure` why the official harness did not grade all.
+    """
 
     summary: Summary
-    results: tuple[Result, ...]
     tasks: tuple[Pair, ...]
-    stopped: str | None = None
-    failure: str | None = None
-    files: Mapping[str, Path] = field(default_factory=dict)
+    files: Sequence[Path]
+    stopped: str | None
+    failure: str | None
 
 
 def evaluate(
@@ -78,17 +80,11 @@ def evaluate(
     say: Say = lambda line: None,
 ) -> Evaluation:
     """Runs what is missing, scores everything and writes the files that the top of this module lists. All but the
-    official harness's verdicts are written before it is run.
+    official harness's verdicts are written before it is run. The folder is resumed if it exists.
 
-    Args:
-        config: the evaluation; its folder is resumed if it exists.
-        control: stops it.
-        hooks: gives the callbacks for an arm or a solver by its title.
-        say: called with a line for each part that takes a while.
-
-    Raises:
-        GumshoeError: a config, task, model or server is wrong (everything found is named before any episode is run),
-            or every attempt fails.
+    `control` stops it, `hooks` gives the callbacks for an arm or a solver by its title, and `say` is called with a line
+    for each part that takes a while. Raises GumshoeError if a config, task, model or server is wrong (everything found
+    is named before any episode is run), or every attempt fails.
     """
     earlier_config(Path(config.out), EvalConfig, "eval")
     ready = _prepare(config, say)
@@ -120,14 +116,7 @@ def evaluate(
         results = with_official(results, official.reports)
         summary = summarize(run, flaky, arms, results, ready.losses)
         _write(config, summary, results, out)
-    return Evaluation(
-        summary=summary,
-        results=tuple(result for of_arm in results.values() for result in of_arm),
-        tasks=tasks,
-        stopped=stopped,
-        failure=failure,
-        files=files,
-    )
+    return Evaluation(summary, tasks, files, stopped, failure)
 
 
 def _drop_flaky(
@@ -191,14 +180,11 @@ def _stopped(run: EvalRun) -> str | None:
     return early or ("interrupted" if run.control.finishing else None)
 
 
-def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[Result]], out: Path) -> dict[str, Path]:
-    files = {"results": out / "results.jsonl", "summary": out / "summary.json"}
-    write_jsonl(files["results"], (result for of_arm in by_arm.values() for result in of_arm))
-    write_atomic(files["summary"], json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
+def _write(config: EvalConfig, summary: Summary, by_arm: Mapping[str, Sequence[Result]], out: Path) -> list[Path]:
+    write_jsonl(out / "results.jsonl", (result for of_arm in by_arm.values() for result in of_arm))
+    write_atomic(out / "summary.json", json.dumps(summary.model_dump(mode="json"), indent=2) + "\n")
     write_atomic(out / "timing.json", json.dumps(timing(config, by_arm), indent=2) + "\n")
-    if (out / "preds.jsonl").exists():
-        files["predictions"] = out / "preds.jsonl"
-    return files
+    return [path for name in ("results.jsonl", "summary.json", "preds.jsonl") if (path := out / name).exists()]
 
 
 def _write_predictions(by_arm: Mapping[str, Sequence[Result]], main: str, out: Path) -> dict[str, list[Prediction]]:
@@ -243,9 +229,7 @@ def _prepare(config: EvalConfig, say: Callable[[str], None]) -> _Prepared:
     left is counted without knowing the packs, so it may be too much where packs are missing or equal, and too little
     once the solver has been changed: then a fault shows only when it is met.
 
-    Raises:
-        GumshoeError: something is missing or wrong. The message has a line for each fault that was found; where an
-            agent cannot be made, no arm and no server is checked.
+    Raises GumshoeError with a line for each fault; where an agent cannot be made, no arm and no server is checked.
     """
     checks = Checks()
     arms: tuple[Arm, ...] = ()
@@ -310,10 +294,8 @@ def check_disk(out: Path, episodes: int) -> None:
 def choose_tasks(config: EvalConfig, say: Callable[[str], None] = lambda line: None) -> tuple[Pair, ...]:
     """The tasks of an evaluation. A limit is shared out evenly between the splits.
 
-    A broken entry of the source is reported to `say` and left out of all arms.
-
-    Raises:
-        TaskError: the source cannot be read, or no task is left.
+    A broken entry of the source is reported to `say` and left out of all arms. Raises TaskError if the source cannot be
+    read, or no task is left.
     """
     wanted = config.tasks
     tasks = wanted_tasks(wanted, lambda error: say(f"skipped: {error}"))

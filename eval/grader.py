@@ -53,12 +53,7 @@ class PatchGrade:
 
 
 class Grader:
-    """Grades patches, each once; grades are kept in a file.
-
-    Args:
-        path: the file; read if it exists.
-        sandbox: where the tests run.
-    """
+    """Grades patches, each once; grades are kept in the file `path`."""
 
     def __init__(self, path: Path, sandbox: SandboxConfig) -> None:
         self._cache = JsonlCache(path)

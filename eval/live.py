@@ -23,7 +23,7 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.env.sandboxes.open import require_sandbox
 from gumshoe.errors import ConfigError
 from gumshoe.eval.score.metrics import valid_share
-from gumshoe.records import Completion, ContextPack, Message, Oracle, Step, Task, ToolSchema
+from gumshoe.records import Completion, ContextPack, Oracle, Step, Task
 from gumshoe.tools import Toolbox, make_tools
 
 __all__ = ["ChatRequest", "LiveConfig", "LiveEpisode", "LiveEpisodes", "episode_scores", "open_episodes"]
@@ -68,28 +68,20 @@ class LiveEpisodes:
         """Their ids."""
         return tuple(self._pairs)
 
-    @property
-    def scores(self) -> tuple[str, ...]:
-        """The names of the scores of an episode."""
-        return SCORES
+    scores = SCORES
+    """The names of the scores of an episode."""
 
     def opening(self, task: str) -> list[dict[str, Any]]:
         """The system message and the user message. Raises ConfigError for an unknown task."""
         found = self._pair(task)[0]
         toolbox = Toolbox(make_tools(self.agent.tools_in(found.regime)))
-        messages = self.agent.opening(found, toolbox.schemas)
-        return _chat(messages, ()).messages
+        return as_template_chat(self.agent.opening(found, toolbox.schemas))
 
     def episode(self, task: str) -> LiveEpisode:
         """An episode of a task; its sandbox starts with the first request. Raises ConfigError for an unknown task."""
         found, oracle = self._pair(task)
-        episode = Episode(
-            EpisodeSpec(found, oracle),
-            self.agent,
-            sandbox=self.config.sandbox,
-            limits=self.config.limits,
-        )
-        return LiveEpisode(episode)
+        config, spec = self.config, EpisodeSpec(found, oracle)
+        return LiveEpisode(Episode(spec, self.agent, sandbox=config.sandbox, limits=config.limits))
 
     def _pair(self, task: str) -> tuple[Task, Oracle]:
         if task not in self._pairs:
@@ -106,7 +98,9 @@ class LiveEpisode:
     def next_request(self) -> ChatRequest | None:
         """What the model is asked next; None once the episode is over. Raises SandboxError and TaskError."""
         request = self.episode.next_request()
-        return None if request is None else _chat(request.messages, request.tools)
+        if request is None:
+            return None
+        return ChatRequest(as_template_chat(request.messages), [tool.as_openai() for tool in request.tools])
 
     def accept(self, text: str, *, cut_off: bool = False) -> None:
         """Takes in a turn as it was written; `cut_off` if it hit its length limit. Raises SandboxError."""
@@ -152,7 +146,3 @@ def _load(config: LiveConfig) -> dict[str, tuple[Task, Oracle]]:
     if not found:
         raise ConfigError("live.tasks: there is no task that comes with its answer")
     return found
-
-
-def _chat(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> ChatRequest:
-    return ChatRequest(as_template_chat(messages), [tool.as_openai() for tool in tools])

@@ -66,10 +66,7 @@ class DebugState(State):
 class DebugEnvironment(Environment[DebugAction, DebugObservation, DebugState]):
     """One session. The episode is the one that collection, evaluation and training run.
 
-    Args:
-        source: the tasks, shared by all sessions.
-        config: the server's.
-        turns: which task comes next where a reset names none, shared by all sessions.
+    All sessions share the tasks and `turns`, which says which task comes next where a reset names none.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True

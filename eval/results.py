@@ -91,8 +91,7 @@ def score_trajectory(
 ) -> Result:
     """Measures a finished episode, also by `added` metrics. Scores that came with the trajectory are kept beside them.
 
-    Raises:
-        ConfigError: a metric returns something other than a Score.
+    Raises ConfigError if a metric returns something other than a Score.
     """
     scores = {score.name: score.value for score in trajectory.scores}
     scores |= own_scores(trajectory, oracle, code)
@@ -147,14 +146,9 @@ def _blank(arm: str, task: Task, sample: int) -> Result:
 
 
 def load_scorers(names: Iterable[str]) -> tuple[Scorer, ...]:
-    """One scorer for each name.
+    """One scorer for each name: announced in the entry-point group `gumshoe.metrics`, or a path to one or to its class.
 
-    Args:
-        names: announced in the entry-point group `gumshoe.metrics`, or paths `package.module:attribute`, of a scorer
-            or of a class that makes one without arguments.
-
-    Raises:
-        ConfigError: a name is unknown or cannot be imported, is not a scorer, or its metric already exists.
+    Raises ConfigError if a name is unknown or cannot be imported, is not a scorer, or its metric already exists.
     """
     scorers: dict[str, Scorer] = {}
     for name in names:
@@ -198,14 +192,10 @@ def summarize(
         losses=losses,
         arms=tuple(_arm(config, own, arm, run.packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
-            *compare_all(seeking, config.baseline_name, _bootstrap(config)),
+            *compare_all(seeking, config.baseline_name, Bootstrap(config.seed, config.resamples)),
             *_outcome_comparisons(config, shown, by_arm),
         ),
     )
-
-
-def _bootstrap(config: EvalConfig) -> Bootstrap:
-    return Bootstrap(config.seed, config.resamples)
 
 
 def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, Any]]]:
@@ -215,7 +205,7 @@ def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, A
     return {
         name: {
             group: {what: value.model_dump(mode="json") for what, value in of_group.items()}
-            for group, of_group in per_resolved(results, _bootstrap(config), SPENT_TIME).items()
+            for group, of_group in per_resolved(results, Bootstrap(config.seed, config.resamples), SPENT_TIME).items()
         }
         for name, results in by_arm.items()
     }
@@ -235,8 +225,8 @@ def _arm(
         model=arm.model,
         episodes=len(results) if policy is not None else sum(bool(one.solver) for one in results),
         failed=packs.failed,
-        groups=measures(results, _bootstrap(config), own_metrics),
-        per_resolved=per_resolved(results, _bootstrap(config)),
+        groups=measures(results, Bootstrap(config.seed, config.resamples), own_metrics),
+        per_resolved=per_resolved(results, Bootstrap(config.seed, config.resamples)),
         tools=calls_by_tool(results),
         calibration=curve,
         calibration_error=expected_error(curve),
@@ -246,7 +236,7 @@ def _arm(
 def _outcome_comparisons(config: EvalConfig, arms: Sequence[Arm], by_arm: ByArm) -> list[Comparison]:
     """What each pack adds to what the solver fixes alone, and whatever else an arm is held against."""
     found = [
-        compare(by_arm[arm.name], by_arm[other], group, metric, _bootstrap(config))
+        compare(by_arm[arm.name], by_arm[other], group, metric, Bootstrap(config.seed, config.resamples))
         for arm in arms
         for other in arm.against
         if by_arm[arm.name] and by_arm.get(other)

@@ -64,7 +64,7 @@ def run_eval(arguments: argparse.Namespace) -> int:
         evaluation = evaluate(config, control, _hooks, _say)
         page = write_beside(Path(config.out), {task.id: oracle.gold_patch for task, oracle in evaluation.tasks})
     print_table(evaluation.summary, Console(width=None if sys.stdout.isatty() else 118))
-    for path in (*evaluation.files.values(), page):
+    for path in (*evaluation.files, page):
         print(path)
     if evaluation.stopped is not None:
         _say("stopped; run the same command again to resume")

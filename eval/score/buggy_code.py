@@ -24,12 +24,7 @@ Files = Mapping[str, str | None]
 
 
 class BuggyCode:
-    """Looks up the functions in a task's files.
-
-    Args:
-        tasks: the tasks whose files are looked up.
-        fetched: by task id, the files of tasks that live in a container image; no other files of these are known.
-    """
+    """Looks up the functions in the files of tasks. Of tasks that are images, only the files `fetched` are known."""
 
     def __init__(self, tasks: Iterable[Task], fetched: Mapping[str, Mapping[str, str | None]] | None = None) -> None:
         self._tasks = {task.id: task for task in tasks}
@@ -121,11 +116,8 @@ def check_buggy_code(tasks: Iterable[Task], sandbox: SandboxConfig, repositories
         try:
             choose(task, sandbox, trusted=True)
         except GumshoeError as error:
-            lacks = (
-                "no repository in the folder `repositories` has its base commit"
-                if repositories
-                else ("the config names no folder of `repositories`")
-            )
+            lacks = "no repository in the folder `repositories` has its base commit"
+            lacks = lacks if repositories else "the config names no folder of `repositories`"
             raise TaskError(f"{task.id}: its files cannot be read: {error}; {lacks}") from None
 
 

@@ -73,11 +73,7 @@ def measures(
     pass@k where tasks were sampled more than once.
 
     Seconds are not averaged: they do not depend on the policy alone, and stay with each result and in timing.json.
-
-    Args:
-        results: those of one arm.
-        bootstrap: makes the intervals.
-        own: metrics of the config's own, with the unit of each.
+    `own` are metrics of the config's own, with the unit of each.
     """
     units = {**{metric.name: metric.unit for metric in METRICS}, **(own or {})}
     estimates = {name: bootstrap.share if unit == "share" else bootstrap.mean for name, unit in units.items()}
@@ -91,12 +87,10 @@ def measures(
 
 def pass_at_k(results: Sequence[Result], bootstrap: Bootstrap) -> dict[str, Measured]:
     """`pass@k` for each k from 2 to the fewest samples that a task has."""
-    outcomes = _samples(results, "solved")
-    most = min(map(len, outcomes.values()), default=0)
+    outcomes = _samples(results, "solved").values()
+    most = min(map(len, outcomes), default=0)
     return {
-        f"pass@{k}": bootstrap.share(
-            [pass_at(len(one), sum(value == 1 for value in one), k) for one in outcomes.values()]
-        )
+        f"pass@{k}": bootstrap.share([pass_at(len(one), one.count(1), k) for one in outcomes])
         for k in range(2, most + 1)
     }
 
@@ -171,7 +165,7 @@ def compare(
         return None
     before, after = [theirs[task] for task in shared], [ours[task] for task in shared]
     outcomes = all(value in (0, 1) for value in (*before, *after))
-    test = mcnemar([value == 1 for value in before], [value == 1 for value in after]) if outcomes else None
+    p = mcnemar([value == 1 for value in before], [value == 1 for value in after]).p_value if outcomes else None
     return Comparison(
         arm=arm[0].arm,
         baseline=baseline[0].arm,
@@ -180,7 +174,7 @@ def compare(
         difference=bootstrap.difference(before, after),
         better=sum(one < other for one, other in zip(before, after, strict=True)),
         worse=sum(one > other for one, other in zip(before, after, strict=True)),
-        mcnemar_p=test.p_value if test is not None else None,
+        mcnemar_p=p,
     )
 
 
@@ -200,12 +194,7 @@ def compare_all(results: Mapping[str, Sequence[Result]], baseline: str, bootstra
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """Means, differences and ratios with intervals from resamples; equal values give equal intervals.
-
-    Args:
-        seed: of the random draws.
-        resamples: how many, for one interval.
-    """
+    """Means, differences and ratios with intervals from resamples; equal values give equal intervals."""
 
     seed: int
     resamples: int = 2000
@@ -213,13 +202,13 @@ class Bootstrap:
     def share(self, values: Sequence[float]) -> Measured:
         """The mean of `values` from 0 to 1: with Wilson's interval where all are 0 or 1, else a bootstrap interval."""
         if values and all(value in (0, 1) for value in values):
-            return wilson(sum(1 for value in values if value), len(values))
+            return wilson(int(sum(values)), len(values))
         return self.mean(values)
 
     def mean(self, values: Sequence[float]) -> Measured:
         """The mean of `values` with a percentile bootstrap interval. The values' order makes no difference."""
         if not values:
-            return Measured(value=None, low=None, high=None, count=0)
+            return UNMEASURED
         import numpy as np
 
         ordered = np.sort(np.asarray(values, dtype=float))
@@ -272,10 +261,8 @@ class McNemar:
 
 def wilson(successes: int, count: int) -> Measured:
     """A share with Wilson's score interval, which stays in [0, 1] and does not collapse at 0 and 1."""
-    if not 0 <= successes <= count:
-        raise ValueError(f"{successes} successes of {count}")
     if count == 0:
-        return Measured(value=None, low=None, high=None, count=0)
+        return UNMEASURED
     z = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     share = successes / count
     shrunk = 1 + z * z / count
@@ -290,21 +277,15 @@ def wilson(successes: int, count: int) -> Measured:
 def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
     """McNemar's exact two-sided test: do two arms succeed equally often on the same tasks?"""
     pairs = list(zip(first, second, strict=True))
-    only_first = sum(1 for one, other in pairs if one and not other)
-    only_second = sum(1 for one, other in pairs if other and not one)
+    only_first = sum(one and not other for one, other in pairs)
+    only_second = sum(other and not one for one, other in pairs)
     discordant = only_first + only_second
-    fewer = min(only_first, only_second)
-    tail = sum(math.comb(discordant, k) for k in range(fewer + 1))
+    tail = sum(math.comb(discordant, k) for k in range(min(only_first, only_second) + 1))
     return McNemar(only_first, only_second, min(1.0, 2 * tail / 2**discordant))
 
 
 def pass_at(count: int, successes: int, k: int) -> float:
-    """An unbiased estimate of the chance that at least one of `k` samples succeeds, from `successes` among `count`.
-
-    Raises ValueError where there are fewer samples than `k`, or the numbers make no sense.
-    """
-    if not (0 <= successes <= count and 1 <= k <= count):
-        raise ValueError(f"pass@{k} of {successes} successes in {count} samples")
+    """An unbiased estimate of the chance that at least one of `k` samples succeeds, from `successes` among `count`."""
     return 1 - math.comb(count - successes, k) / math.comb(count, k)
 
 

@@ -321,15 +321,8 @@ def edited_functions(patch: str, read: Callable[[str], str | None]) -> tuple[str
     Functions that the patch adds do not count, nor do lines of a class or a module outside of any function. A nested
     function belongs to the one around it.
 
-    Args:
-        patch: a unified diff.
-        read: gives the text of a file before the patch; None where it cannot be read.
-
-    Returns:
-        None where a Python file that the patch changes cannot be read or parsed, or the patch does not fit it.
-
-    Raises:
-        TaskError: `patch` is not a unified diff.
+    `read` gives the text of a file before the patch. None where a Python file that the patch changes cannot be read or
+    parsed, or the patch does not fit it. Raises TaskError if `patch` is not a unified diff.
     """
     found: dict[str, None] = {}
     for file in parse_patch(patch):
@@ -368,7 +361,7 @@ class _Code:
 
     @classmethod
     def parse(cls, text: str) -> _Code | None:
-        """Parses a file's text; None if it is no Python that can be parsed here."""
+        """None if it is no Python that can be parsed here."""
         found = spans(text)
         try:
             tree = ast.parse(text)

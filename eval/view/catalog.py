@@ -61,18 +61,12 @@ class CatalogEntry:
 
 @dataclass
 class SourceState:
-    """How much of a source has been read, and what is wrong with it.
+    """How much of a source has been read, `reached` of `size` bytes, and what is wrong with it.
 
-    Attributes:
-        reached: how many bytes of it have been read.
-        size: how many it has.
-        broken: lines or rows that were no episodes.
-        live: whether a process works in it.
-        planned: how many episodes it is to have, if that is known.
-        problem: why it cannot be read; None if it can.
-        identity: what stays the same while the source only grows: of a run the inode and the first line of its file; of
-            others, their files with the stamp of each. None before anything was read.
-        journals: whether a process works in it, and the stamps of the journals of the episodes in progress.
+    `broken` lines or rows were no episodes; a `problem` keeps all of it from being read. It is `live` if a process
+    works in it, and is to have `planned` episodes, if that is known. The `identity` stays the same while the source
+    only grows: of a run the inode and the first line of its file, of others their files with the stamp of each.
+    `journals` are `live` and the stamps of the journals of the episodes in progress.
     """
 
     reached: int = 0

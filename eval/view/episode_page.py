@@ -22,28 +22,20 @@ LONGEST_TEXT = 200_000
 """Characters of a text, as it is sent to a browser."""
 MOST_LINES = 5_000
 """Lines of code that are shown for an observation."""
+SENT = {"id", "task", "policy", "provenance", "scores", "errors", "tampering", "usage", "tools", "patch"}
+"""What the player gets of an episode as it is stored."""
 
 Answer = dict[str, Any]
 
 
 def episode_page(episode: Trajectory, gold: str | None, *, kind: str, live: bool) -> dict[str, Any]:
-    """Everything that the player shows of an episode.
+    """Everything that the player shows of an episode from a `kind` of source, as `types.ts` of the viewer declares it.
 
-    Args:
-        episode: the episode.
-        gold: the gold patch of its task, if it is known.
-        kind: what it is from, `run` or `dataset`: a dataset holds no times.
-        live: it is still in progress; its journal holds no prompts.
-
-    Returns:
-        What `types.ts` of the viewer declares. `exact` says whether `messages` are the prompts as the model got them;
-        of an episode in progress, none are known.
+    A dataset holds no times, and the journal of an episode in progress (`live`) no prompts. `exact` says whether
+    `messages` are the prompts as the model got them.
     """
     timed = kind == "run" and not live
-    data = episode.model_dump(
-        mode="json",
-        include={"id", "task", "policy", "provenance", "scores", "errors", "tampering", "usage", "tools", "patch"},
-    )
+    data = episode.model_dump(mode="json", include=SENT)
     everything = elide(episode.messages, len(episode.messages))
     found: dict[int, list[dict[str, str]]] = {}
     for one in unseen(episode) if timed else ():
@@ -80,26 +72,18 @@ def _cut(value: Any, cut: list[str]) -> Any:
 
 
 def _step(step: Step, *, timed: bool) -> dict[str, Any]:
-    usage = step.completion.usage
+    completion, usage = step.completion, step.completion.usage
+    names = {"index", "message_index", "decision", "stated", "rationale", "confidence", "elided", "reward"}
     return {
-        "index": step.index,
-        "message_index": step.message_index,
-        "decision": step.decision.value if step.decision else None,
-        "stated": step.stated.value if step.stated else None,
-        "rationale": step.rationale,
-        "confidence": step.confidence,
-        "text": step.completion.text,
-        "reasoning": step.completion.reasoning,
+        **step.model_dump(mode="json", include=names),
+        "text": completion.text,
+        "reasoning": completion.reasoning,
         "calls": [_call(call) for call in step.tool_calls],
         "observations": [_observation(one, timed) for one in step.observations],
-        "elided": step.elided,
-        "reward": step.reward,
         "started": step.started_at if timed else None,
         "seconds": step.duration_s if timed else None,
         "asking": usage.duration_s if timed else None,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cached_tokens": usage.cached_tokens,
+        **usage.model_dump(include={"prompt_tokens", "completion_tokens", "cached_tokens"}),
         "cost": usage.cost_usd,
     }
 
@@ -185,13 +169,8 @@ def _breakpoint(one: Mapping[str, Any]) -> dict[str, Any]:
 
 def _frame(one: Mapping[str, Any]) -> dict[str, Any]:
     values = one.get("local_values")
-    return {
-        "path": one.get("path"),
-        "line": one.get("line"),
-        "function": one.get("function"),
-        "code": one.get("code"),
-        "locals": [[name, value] for name, value in values.items()] if isinstance(values, dict) else [],
-    }
+    known = {name: one.get(name) for name in ("path", "line", "function", "code")}
+    return known | {"locals": [list(value) for value in values.items()] if isinstance(values, dict) else []}
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:
@@ -267,10 +246,7 @@ def root_of(episode: str, parents: Mapping[str, str]) -> str:
 def tried_decisions(id: str, members: Iterable[Trajectory], rows: Mapping[str, Mapping[str, Any]]) -> list[Answer]:
     """All decisions that were tried at each step of an episode, by step: best first, its own included.
 
-    Args:
-        id: the episode.
-        members: the trajectories of its tree.
-        rows: what the list knows of them, by id.
+    `members` are the trajectories of its tree; `rows` holds what the list knows of them, by id.
     """
     steps: dict[str, tuple[Step, ...]] = {}
     nodes: list[Node] = []
@@ -280,38 +256,27 @@ def tried_decisions(id: str, members: Iterable[Trajectory], rows: Mapping[str, M
     trees = Trees(nodes)
     if id not in trees.nodes:
         return []
-    places = [trees.owner(id, step) for step in range(len(steps[id]))]
-    tried = [(step, trees.siblings(owner, step)) for step, owner in enumerate(places)]
-    return [
-        {"step": step, "tried": _ranked(trees, siblings, mine=places[step], steps=steps, rows=rows)}
-        for step, siblings in tried
-        if len(siblings) > 1
-    ]
-
-
-def _ranked(
-    trees: Trees,
-    siblings: list[tuple[str, int]],
-    *,
-    mine: str,
-    steps: Mapping[str, tuple[Step, ...]],
-    rows: Mapping[str, Mapping[str, Any]],
-) -> list[Answer]:
     found: list[Answer] = []
-    for owner, index in siblings:
-        worth, step = trees.decision(owner, index), steps[owner][index]
-        calls = [{"name": call.name, "arguments": call.arguments} for call in step.tool_calls]
-        row = rows.get(owner, {})
-        found.append(
-            {
-                "key": row.get("key"),
-                "outcome": row.get("outcome") or "",
-                "mine": owner == mine,
-                "decision": step.decision.value if step.decision else None,
-                "calls": calls,
-                "value": worth.value,
-                "count": worth.count,
-                "advantage": worth.advantage,
-            }
-        )
-    return sorted(found, key=lambda one: -1.0 if one["value"] is None else one["value"], reverse=True)
+    for number in range(len(steps[id])):
+        mine = trees.owner(id, number)
+        siblings = trees.siblings(mine, number)
+        if len(siblings) > 1:
+            tried = [
+                _tried(trees, owner, steps[owner][index], rows) | {"mine": owner == mine} for owner, index in siblings
+            ]
+            tried.sort(key=lambda one: -1.0 if one["value"] is None else one["value"], reverse=True)
+            found.append({"step": number, "tried": tried})
+    return found
+
+
+def _tried(trees: Trees, owner: str, step: Step, rows: Mapping[str, Mapping[str, Any]]) -> Answer:
+    worth, row = trees.decision(owner, step.index), rows.get(owner, {})
+    return {
+        "key": row.get("key"),
+        "outcome": row.get("outcome") or "",
+        "decision": step.decision.value if step.decision else None,
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in step.tool_calls],
+        "value": worth.value,
+        "count": worth.count,
+        "advantage": worth.advantage,
+    }

@@ -20,14 +20,14 @@ __all__ = ["EvaluationPages", "arm_label", "read_results"]
 
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
+SENT = {"arm", "split", "sample", "stop", "scores", "tags"}
+"""What the page gets of a result."""
 
 
 class EvaluationPages:
-    """The pages of an evaluation. Its files are read again once they have changed.
+    """The pages of an evaluation, whose files are read again once they have changed. All methods raise DatasetError.
 
-    Args:
-        source: the evaluation.
-        keys: by (arm, id of the trajectory), the address of the episode.
+    `keys` holds the address of each episode by arm and id of the trajectory.
     """
 
     def __init__(self, source: Source, keys: Mapping[tuple[str, str], str]) -> None:
@@ -35,16 +35,8 @@ class EvaluationPages:
         self._keys = keys
 
     def evaluation(self) -> dict[str, Any]:
-        """The figures.
-
-        Returns:
-            `slug` and `name` of the evaluation, `summary` (None until a run has ended), `timing` (seconds for a
-            resolved task), `metrics` (what each means), `tasks` (ids, in the order of the results), and `results`: arm,
-            task, split, sample, stop, scores, tags, and the addresses of the episode (`key`) and of the solver's
-            (`solver_key`).
-
-        Raises:
-            DatasetError: the evaluation's files cannot be read.
+        """The figures, as `Evaluation` in `types.ts`: `summary` is None until a run has ended, `tasks` are in the order
+        of the results, `timing` are seconds for a resolved task.
         """
         results, summary = read_results(self._source), _read_summary(self._source)
         return {
@@ -57,60 +49,27 @@ class EvaluationPages:
             },
             "tasks": list(dict.fromkeys(one.task_id for one in results)),
             "results": [
-                {
-                    "arm": one.arm,
-                    "task": one.task_id,
-                    "split": one.split,
-                    "sample": one.sample,
-                    "stop": one.stop.value if one.stop else None,
-                    "scores": one.scores,
-                    "tags": one.tags,
-                    **self._addresses(one),
-                }
+                {**one.model_dump(mode="json", include=SENT), "task": one.task_id, **self._addresses(one)}
                 for one in results
             ],
         }
 
     def task(self, task: str, gold: str | None) -> dict[str, Any]:
-        """One task: its gold patch, where it is known, and what each arm made of it.
-
-        Raises:
-            DatasetError: the evaluation's files cannot be read.
-        """
+        """One task: its gold patch, where it is known, and what each arm made of it."""
         return {
             "task": task,
             "gold": gold,
             "attempts": [
-                {
-                    "arm": one.arm,
-                    "sample": one.sample,
-                    "solved": one.scores.get("solved"),
-                    "official": one.scores.get("official"),
-                    "tests": one.tests,
-                    "patch": one.patch,
-                    **self._addresses(one),
-                }
-                for one in read_results(self._source)
-                if one.task_id == task
+                {**_verdict(one), **self._addresses(one)} for one in read_results(self._source) if one.task_id == task
             ],
         }
 
     def episode(self, arm: str, episode: Trajectory, gold: str | None) -> dict[str, Any]:
         """What the evaluation says about an episode of one of its arms, or of its solver.
 
-        Args:
-            arm: name of the run folder that the episode is from.
-            episode: the episode.
-            gold: the gold patch of its task, where it is known.
-
-        Returns:
-            `scores` are the episode's own; `given` is the address of the episode whose pack a solver's episode began
-            with; `answers` are the attempts to fix the bug, that of this episode first (`mine`), each with its
-            outcome, patch, costs and the address of its steps. Of `mine`, `edited` says for each location of the pack
-            whether the patch changes a line of it, and `elsewhere` holds the changed lines that no location holds.
-
-        Raises:
-            DatasetError: the evaluation's files cannot be read.
+        `given` is the address of the episode whose pack a solver's episode began with; `answers` are the attempts to
+        fix the bug, that of this episode first (`mine`). Of `mine`, `edited` says for each location of the pack whether
+        the patch changes a line of it, and `elsewhere` holds the changed lines that no location holds.
         """
         summary = _read_summary(self._source) or {"solver": ""}
         titles = _arm_labels(self._source)
@@ -133,25 +92,18 @@ class EvaluationPages:
 
     def _addresses(self, one: Result) -> dict[str, str | None]:
         """The addresses of a result's episode and of the solver's."""
-        return {
-            "key": self._keys.get((one.arm, one.trajectory)),
-            "solver_key": self._keys.get((one.arm, one.solver)),
-        }
+        keys = self._keys
+        return {"key": keys.get((one.arm, one.trajectory)), "solver_key": keys.get((one.arm, one.solver))}
 
     def _answer(self, one: Result, titles: Mapping[str, str], gold: str | None) -> dict[str, Any]:
         """An attempt to fix the bug. If the arm's own agent made the patch, the costs are those of its episode."""
         itself = "solver_steps" not in one.scores
         prefix = "" if itself else "solver_"
         return {
-            "arm": one.arm,
+            **_verdict(one),
             "title": titles.get(one.arm, one.arm),
-            "sample": one.sample,
             "mine": False,
             "itself": itself,
-            "solved": one.scores["solved"],
-            "official": one.scores.get("official"),
-            "tests": one.tests,
-            "patch": one.patch,
             "like_gold": _changed(one.patch) == _changed(gold) if one.patch and gold else None,
             **{name: one.scores.get(f"{prefix}{name}") for name in ("steps", "tokens", "cost", "seconds")},
             "key": self._keys.get((one.arm, one.trajectory if itself else one.solver)),
@@ -168,6 +120,11 @@ def _metrics_of(summary: Mapping[str, Any] | None) -> list[Metric]:
     passes = [Metric(name, name, "at least one of k samples is right") for name in sorted(named) if "pass@" in name]
     own = [Metric(name, name, "", unit) for name, unit in summary["own_metrics"].items()]
     return [*METRICS, *own, *passes]
+
+
+def _verdict(one: Result) -> dict[str, Any]:
+    known = one.model_dump(include={"arm", "sample", "tests", "patch"})
+    return {**known, "solved": one.scores.get("solved"), "official": one.scores.get("official")}
 
 
 def _was_tried(one: Result) -> bool:
@@ -195,10 +152,8 @@ def _changed(patch: str) -> list[str]:
 
 def _read_timing(source: Source) -> dict[str, Any]:
     """What timing.json holds; nothing where there is none. Raises DatasetError."""
-    timing = read_once(source.path / "timing.json", source.root, read_json) or {}
-    if not isinstance(timing, dict):
-        raise DatasetError("timing.json is not a JSON object")
-    return timing
+    timing = read_once(source.path / "timing.json", source.root, read_json)
+    return timing if isinstance(timing, dict) else {}
 
 
 def _read_summary(source: Source) -> dict[str, Any] | None:

@@ -37,13 +37,8 @@ class NotThere(DatasetError):
 def open_library(paths: Sequence[Path], gold: GoldPatches, model: Path | None = None) -> Generator[Library]:
     """What there is to see in some folders. Its catalog is empty until it is refreshed or started.
 
-    Args:
-        paths: folders of runs, datasets and evaluations.
-        gold: knows the gold patches.
-        model: folder of the model whose tokenizer is used for the mask.
-
-    Raises:
-        ConfigError: there is nothing to be seen in the folders, or no such model folder.
+    Masks are made with the tokenizer of the `model`. Raises ConfigError if there is nothing to be seen, or no such
+    folder.
     """
     if model is not None and not model.is_dir():
         raise ConfigError(f"there is no model folder {model}: gumshoe train makes one")
@@ -58,13 +53,7 @@ def open_library(paths: Sequence[Path], gold: GoldPatches, model: Path | None = 
 
 
 class Library:
-    """What there is to see.
-
-    Args:
-        catalog: the episodes.
-        gold: knows the gold patches.
-        masks: knows which tokens train; None if no model was given.
-    """
+    """What there is to see. `masks` knows which tokens train; it is None if no model was given."""
 
     def __init__(self, catalog: Catalog, gold: GoldPatches, masks: Masks | None) -> None:
         self.catalog = catalog
@@ -82,16 +71,10 @@ class Library:
         }
 
     def rows(self, era: str, known: int, limit: int = ROWS) -> Answer:
-        """The next rows of the list, with everything that is known of each.
+        """The next rows of the list, `limit` at most, with everything that is known of each.
 
-        Args:
-            era: the `era` of an earlier answer; if it is another one by now, the rows start over.
-            known: how many rows the caller has; `last` of the earlier answer.
-            limit: how many at most.
-
-        Returns:
-            `era`, `first` (whether what was known before is void), `last`, `rows`, `more`, and `live`: every episode
-            in progress.
+        The caller has `known` rows, the `last` of an earlier answer, whose `era` it gives; in another era, the rows
+        start over, and `first` says so. `live` are all episodes in progress.
         """
         now = f"{self._started}.{self.catalog.era}"
         known = known if era == now else 0

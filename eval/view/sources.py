@@ -40,6 +40,8 @@ ReadT = TypeVar("ReadT")
 FIGURES = {"summary.json", "results.jsonl"}
 """An evaluation holds at least one of these files, or a folder of arms."""
 ARMS = "arms"
+RUN = {TRAJECTORIES: Path.is_file, "journal": Path.is_dir}
+"""A run holds at least one of these."""
 CARD = "README.md"
 """In the folder of every dataset whose views are folders; without it, each of them is a dataset of its own."""
 ORACLES = "oracles.jsonl"
@@ -155,17 +157,11 @@ def _search(root: Path) -> Iterator[_Found]:
         folder, depth = waiting.pop()
         kind = _kind_of(folder)
         if kind is not None:
-            yield from _with_runs(kind, folder, root)
+            yield _Found(kind, folder, root)
+            runs = _runs_below(folder, DEPTH) if kind == "evaluation" else ()
+            yield from (_Found("run", run, root, evaluation=folder) for run in runs)
         elif depth < DEEPEST and not (folder / ORACLES).is_file():
             waiting += [(child, depth + 1) for child in reversed(_folders(folder))]
-
-
-def _with_runs(kind: Kind, folder: Path, root: Path) -> Iterator[_Found]:
-    """A source, with the runs below it where it is an evaluation."""
-    yield _Found(kind, folder, root)
-    if kind == "evaluation":
-        for run in _runs_below(folder, DEPTH):
-            yield _Found("run", run, root, evaluation=folder)
 
 
 def _kind_of(folder: Path) -> Kind | None:
@@ -176,17 +172,11 @@ def _kind_of(folder: Path) -> Kind | None:
         return None
     if any((folder / name).is_file() for name in names & FIGURES) or (ARMS in names and (folder / ARMS).is_dir()):
         return "evaluation"
-    if _is_run(folder, names):
+    if any(name in names and is_there(folder / name) for name, is_there in RUN.items()):
         return "run"
     if any(name.endswith(".parquet") for name in names) or (CARD in names and any(folder.glob("*/*.parquet"))):
         return "dataset"
     return None
-
-
-def _is_run(folder: Path, names: Collection[str]) -> bool:
-    return (TRAJECTORIES in names and (folder / TRAJECTORIES).is_file()) or (
-        "journal" in names and (folder / "journal").is_dir()
-    )
 
 
 def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
@@ -257,14 +247,8 @@ class GoldPatches:
     """Gold patches by task, looked up in the task sources that were named and in those of the runs' configs.
 
     A config is data from elsewhere: of the sources it names, only the bundled ones are read, and folders next to the
-    run or next to one of the folders that contain it, up to the folder that was given.
-
-    Args:
-        named: task sources that were given on the command line.
-        known: gold patches by task id, which are not looked up.
-
-    Raises:
-        TaskError: a source in `named` cannot be read.
+    run or next to one of the folders that contain it, up to the folder that was given. Those in `known`, by task id,
+    are not looked up. Raises TaskError if a source in `named` cannot be read.
     """
 
     def __init__(self, named: Iterable[str] = (), known: Mapping[str, str] | None = None) -> None:

@@ -41,12 +41,7 @@ TEXT_CHUNK = 4_000_000
 def write_static(library: Library, out: Path) -> int:
     """Writes the copy; its catalog must be up to date. Returns how many episodes there are.
 
-    Args:
-        library: what is copied.
-        out: the folder; an earlier copy in it is replaced.
-
-    Raises:
-        ConfigError: `out` holds something else, or cannot be written.
+    An earlier copy in `out` is replaced. Raises ConfigError if it holds something else, or cannot be written.
     """
     if out.exists() and not (out / MARK).is_file() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(f"{out} is not empty: choose an empty or a new folder")
@@ -60,12 +55,7 @@ def write_static(library: Library, out: Path) -> int:
 def write_beside(evaluation: Path, gold: Mapping[str, str]) -> Path:
     """Writes the viewer of an evaluation into its own folder. Returns the page to open.
 
-    Args:
-        evaluation: the evaluation's folder.
-        gold: gold patches by task id.
-
-    Raises:
-        ConfigError: the folder cannot be written.
+    `gold` holds gold patches by task id. Raises ConfigError if the folder cannot be written.
     """
     out = evaluation / "view"
     with open_library([evaluation], GoldPatches(known=gold)) as library:
@@ -111,15 +101,13 @@ def _write_texts(library: Library, folder: Path) -> int:
     """Writes the searchable words, in lower case, to several files. Returns how many files there are."""
     chunk: list[tuple[int, str]] = []
     size = written = 0
-    for number, entry in enumerate(library.catalog.entries()):
+    entries = library.catalog.entries()
+    for number, entry in enumerate(entries):
         chunk.append((number, library.catalog.words(entry).lower()))
         size += len(chunk[-1][1])
-        if size > TEXT_CHUNK:
+        if size > TEXT_CHUNK or number == len(entries) - 1:
             _put(folder, f"text-{written}", chunk)
             chunk, size, written = [], 0, written + 1
-    if chunk:
-        _put(folder, f"text-{written}", chunk)
-        written += 1
     return written
 
 

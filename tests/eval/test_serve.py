@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ VIEW = ToolSchema(**TOOLS[0]["function"])
 
 
 def ask(server: ModelServer, text: str, max_tokens: int = 90) -> Completion:
-    sampling = {"temperature": 0.0, "max_tokens": max_tokens}
+    sampling: dict[str, Any] = {"temperature": 0.0, "max_tokens": max_tokens}
     config = OpenAIConfig(model=server.model, base_url=server.base_url, syntax="template", **sampling)
     with closing(OpenAIPolicy(config)) as policy:
         return policy.complete([Message(role="user", content=text)], [VIEW])
@@ -207,7 +208,7 @@ def test_a_processor_computes_in_bfloat16_what_is_stored_so_if_it_can(
 def test_the_server_is_kept_off_the_hub_and_a_small_model_gets_two_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def variables(found: Installed, backend: Backend = "transformers", **options: int) -> dict[str, str]:
+    def variables(found: Installed, backend: Backend = "transformers", **options: Any) -> dict[str, str]:
         return environment(backend, ServeConfig(**options), found, model=tmp_path, scratch=tmp_path)
 
     monkeypatch.delenv("HF_HOME", raising=False)

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,9 +59,9 @@ def evaluated(
         packs[name] = CollectedPacks(dict.fromkeys(episodes, pack), episodes)
     for name in ("bad", "good", *references):
         for task in tasks:
-            patch, spent = PATCH if name == "good" else "", {"steps": 4, "tokens": 1000}
-            by = f"solver-{name}-{task.id}"
-            solutions[name, task.id, 0] = Solution(float(bool(patch)), patch, by, cost_usd=0.25, seconds=2.0, **spent)
+            patch, by = PATCH if name == "good" else "", f"solver-{name}-{task.id}"
+            spent: dict[str, Any] = {"steps": 4, "tokens": 1000, "cost_usd": 0.25, "seconds": 2.0}
+            solutions[name, task.id, 0] = Solution(float(bool(patch)), patch, by, **spent)
     control = Control()
     control.abort()  # the files of these tasks are in no image that could be read
     run = EvalRun(config, tuple((task, make_oracle(task.id)) for task in tasks), control, packs=packs)

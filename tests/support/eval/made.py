@@ -96,7 +96,9 @@ def make_step(
     confidence: float | None = None,
     decision: Decision = Decision.SEEK,
 ) -> Step:
-    readable = {"arguments": {"path": "cart.py"}} if parse_error is None else {"parse_error": parse_error, "raw": "{"}
+    readable: dict[str, Any] = (
+        {"arguments": {"path": "cart.py"}} if parse_error is None else {"parse_error": parse_error, "raw": "{"}
+    )
     made = tuple(ToolCall(id=f"{index}-{number}", name=tool, **readable) for number in range(calls))
     failed = Failure(kind=failure, message=failure) if failure is not None else None
     return Step(
