@@ -289,18 +289,18 @@ def pass_at(count: int, successes: int, k: int) -> float:
     return 1 - math.comb(count - successes, k) / math.comb(count, k)
 
 
-def reliability(pairs: Iterable[tuple[float, bool]], bins: int = 10) -> tuple[CalibrationBin, ...]:
-    """The reliability curve of (confidence, right) pairs: bins of equal width, empty ones left out.
+def reliability(pairs: Iterable[tuple[float, bool]]) -> tuple[CalibrationBin, ...]:
+    """The reliability curve of (confidence, right) pairs: ten bins of equal width, empty ones left out.
 
     A confidence of 1 belongs to the last bin. The order of the pairs makes no difference.
     """
     grouped: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in pairs:
-        grouped.setdefault(min(int(confidence * bins), bins - 1), []).append((confidence, right))
+        grouped.setdefault(min(int(confidence * 10), 9), []).append((confidence, right))
     return tuple(
         CalibrationBin(
-            low=number / bins,
-            high=(number + 1) / bins,
+            low=number / 10,
+            high=(number + 1) / 10,
             confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
             right=sum(right for _, right in of_bin) / len(of_bin),
             count=len(of_bin),

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import shlex
-import uuid
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -20,29 +18,22 @@ import yaml
 from gumshoe.cli import main
 from gumshoe.env.diff import make_patch
 from support.eval.explorers import ANSWER_TOKENS, PROMPT_TOKENS, Models, serving
+from support.sandboxes.testbed_images import REPO, a_row, built_image
 
 pytestmark = [
     pytest.mark.needs("docker"),
     pytest.mark.skipif(importlib.util.find_spec("swebench") is None, reason="needs the extra `swebench`"),
 ]
 
-BASE = "gumshoe-python:latest"
 COUNT = 4
 TURN = PROMPT_TOKENS + ANSWER_TOKENS
 PRICES = {"prompt": 1.0, "completion": 10.0}
 TURN_COST = (PROMPT_TOKENS * 1.0 + ANSWER_TOKENS * 10.0) / 1e6
-OLD_TEST = "def test_old():\n    pass\n"
+OLD_TEST = b"def test_old():\n    pass\n"
 
 
-def source(number: int, *, clean: bool) -> str:
-    return f'"""Part {number}."""\n\n\ndef part(n):\n    return n * {number + 2}{"" if clean else " + 1"}\n'
-
-
-def new_test(number: int) -> str:
-    return (
-        f"from parts import part{number}\n\n\n{OLD_TEST}\n\n"
-        f"def test_part():\n    assert part{number}.part(2) == {2 * (number + 2)}\n"
-    )
+def source(number: int, *, clean: bool) -> bytes:
+    return f'"""Part {number}."""\n\n\ndef part(n):\n    return n * {number + 2}{"" if clean else " + 1"}\n'.encode()
 
 
 def statement(number: int) -> str:
@@ -52,51 +43,28 @@ def statement(number: int) -> str:
 @pytest.fixture(scope="module")
 def image() -> Generator[str]:
     """A repository with all the bugs, as the harness expects one to be laid out."""
-    import docker
-
-    files = {
-        "/testbed/README.md": "Parts.\n",
-        "/testbed/parts/__init__.py": "",
-        "/testbed/pytest.ini": "[pytest]\npythonpath = .\n",
-        "/opt/miniconda3/bin/activate": 'test "$1" = testbed && export CONDA_DEFAULT_ENV="$1"\n',
-    }
+    files = {"README.md": b"Parts.\n", "parts/__init__.py": b"", "pytest.ini": REPO["pytest.ini"]}
     for number in range(COUNT):
-        files[f"/testbed/parts/part{number}.py"] = source(number, clean=False)
-        files[f"/testbed/tests/test_part{number}.py"] = OLD_TEST
-    name = f"gumshoe-test-{uuid.uuid4().hex[:8]}"
-    steps = [f"mkdir -p {Path(path).parent} && printf %s {shlex.quote(text)} > {path}" for path, text in files.items()]
-    git = "git -c user.name=t -c user.email=t@t -c safe.directory=/testbed -C /testbed"
-    steps += [f"{git} init -q", f"{git} add -A", f"{git} commit -qm base"]
-    client = docker.from_env()
-    container = client.containers.run(BASE, ["sh", "-ec", "\n".join(steps)], detach=True, network_mode="none")
-    try:
-        assert container.wait()["StatusCode"] == 0, container.logs()
-        # The harness keeps its containers open with `tail` and asks them to stop; process 1 ignores the signal
-        # unless it listens: without this it waits for 15 seconds each time.
-        listening = 'if [ "$1" = tail ]; then trap "exit 0" TERM; "$@" & wait; else exec "$@"; fi'
-        container.commit(name, "latest", changes=f"ENTRYPOINT {json.dumps(['sh', '-c', listening, '--'])}")
-        yield f"{name}:latest"
-        client.images.remove(f"{name}:latest", force=True)
-    finally:
-        container.remove(force=True)
-        client.close()
+        files[f"parts/part{number}.py"] = source(number, clean=False)
+        files[f"tests/test_part{number}.py"] = OLD_TEST
+    with built_image(files) as name:
+        yield name
 
 
-def a_row(image: str, number: int) -> dict[str, Any]:
-    before, after = source(number, clean=False).encode(), source(number, clean=True).encode()
-    tests = f"tests/test_part{number}.py"
-    return {
-        "repo": "owner/parts",
-        "instance_id": f"owner__parts-{number}",
-        "base_commit": "HEAD",
-        "patch": make_patch({f"parts/part{number}.py": (before, after)}),
-        "test_patch": make_patch({tests: (OLD_TEST.encode(), new_test(number).encode())}),
-        "problem_statement": statement(number),
-        "FAIL_TO_PASS": json.dumps([f"{tests}::test_part"]),
-        "PASS_TO_PASS": json.dumps([f"{tests}::test_old"]),
-        "image": image,
-        "version": "1",
-    }
+def row_of(image: str, number: int) -> dict[str, Any]:
+    path, tests = f"parts/part{number}.py", f"tests/test_part{number}.py"
+    check = f"\n\ndef test_part():\n    assert part{number}.part(2) == {2 * (number + 2)}\n"
+    new_test = f"from parts import part{number}\n\n\n".encode() + OLD_TEST + check.encode()
+    return a_row(
+        image,
+        repo="owner/parts",
+        instance_id=f"owner__parts-{number}",
+        patch=make_patch({path: (source(number, clean=False), source(number, clean=True))}),
+        test_patch=make_patch({tests: (OLD_TEST, new_test)}),
+        problem_statement=statement(number),
+        FAIL_TO_PASS=json.dumps([f"{tests}::test_part"]),
+        PASS_TO_PASS=json.dumps([f"{tests}::test_old"]),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +72,7 @@ def out(image: str, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """One run of the command with seekers that are right always, half of the time and never."""
     folder = tmp_path_factory.mktemp("swebench")
     rows = folder / "rows.jsonl"
-    rows.write_text("".join(f"{json.dumps(a_row(image, number))}\n" for number in range(COUNT)))
+    rows.write_text("".join(f"{json.dumps(row_of(image, number))}\n" for number in range(COUNT)))
     places = {statement(number): (f"parts/part{number}.py", 5) for number in range(COUNT)}
     models = Models(places, [statement(0), statement(2)])
     with serving(models) as url:
@@ -180,7 +148,7 @@ def test_the_official_harness_leaves_its_report(out: Path) -> None:
 def test_a_harness_that_fails_leaves_the_results_whole(
     image: str, root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    row = a_row(image, 0)
+    row = row_of(image, 0)
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
     (tmp_path / "broken.jsonl").write_text(json.dumps({**row, "PASS_TO_PASS": "oops"}))
     given = [

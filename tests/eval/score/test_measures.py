@@ -138,12 +138,11 @@ def test_every_arm_is_compared_with_the_baseline() -> None:
 
 
 def test_a_reliability_curve_by_hand() -> None:
-    """Bins of a fifth: 0.1 and 0.15 are together, 1.0 is in the last."""
-    curve = reliability([(0.1, False), (0.15, True), (0.5, True), (1.0, True), (0.9, False)], bins=5)
-    assert [(point.low, point.count) for point in curve] == [(0.0, 2), (0.4, 1), (0.8, 2)]
-    assert [point.confidence for point in curve] == pytest.approx([0.125, 0.5, 0.95])
-    assert [point.right for point in curve] == [0.5, 1.0, 0.5]
-    assert expected_error(curve) == pytest.approx((2 * 0.375 + 1 * 0.5 + 2 * 0.45) / 5)
+    """0.91 and 0.99 are together, 1.0 is in the last bin."""
+    curve = reliability([(0.11, False), (0.91, True), (0.99, False), (1.0, True)])
+    assert [(point.low, point.count, point.right) for point in curve] == [(0.1, 1, 0.0), (0.9, 3, 2 / 3)]
+    assert [point.confidence for point in curve] == pytest.approx([0.11, 2.9 / 3])
+    assert expected_error(curve) == pytest.approx((0.11 + 3 * abs(2.9 / 3 - 2 / 3)) / 4)
     assert expected_error(reliability([])) is None
 
 

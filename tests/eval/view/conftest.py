@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from gumshoe.eval.view.library import Library
-from support.eval.evaluation_samples import write_everything
+from support.eval.view_samples import write_everything
 from support.eval.viewer import open_library, quiet_page, serving
 
 FLAGS = (

@@ -20,8 +20,16 @@ from gumshoe.eval.view.episode_page import shown_code
 from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.sources import GoldPatches, find_sources
 from gumshoe.records import ContextPack
-from support.eval.evaluation_samples import write_evaluation, write_everything
-from support.eval.view_samples import PACK, SEEK, make_task, make_trajectory, write_journal, write_run
+from support.eval.view_samples import (
+    PACK,
+    SEEK,
+    make_task,
+    make_trajectory,
+    write_evaluation,
+    write_everything,
+    write_journal,
+    write_run,
+)
 from support.eval.viewer import all_rows, open_library
 
 JSON = st.recursive(

@@ -12,8 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.view.library import Library
-from support.eval.evaluation_samples import write_evaluation
-from support.eval.view_samples import HOSTILE, make_task
+from support.eval.view_samples import HOSTILE, make_task, write_evaluation
 from support.eval.viewer import all_rows, open_library, quiet_page, serving
 
 Repaired = tuple[str, Library]

@@ -1,5 +1,5 @@
 """A server with scripted models of known quality: seekers that find the place always, sometimes or never, and a
-solver that mends what it is shown, and nothing else.
+solver that mends what it is shown, and nothing else. And tasks for them.
 """
 
 from __future__ import annotations
@@ -7,8 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from gumshoe.env.diff import make_patch
+from gumshoe.env.tasks.taskset import write_taskset
+from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.text import FENCE
 from support.provider_server import Handler, chat, provider
 
@@ -95,3 +99,58 @@ def serving(models: Models) -> Generator[str]:
 
     with provider(answer) as server:
         yield server.url
+
+
+# --- tasks for solvers --------------------------------------------------------------------------------------------
+
+CHECK = "from parts import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
+
+
+LUCK = """\
+import pathlib
+
+
+def test_luck():
+    with pathlib.Path('{runs}').open('a+') as runs:
+        runs.write('.')
+        runs.seek(0)
+        assert len(runs.read()) <= 2
+"""
+"""Passes in the two runs of the first verdict."""
+
+
+def parts(*, clean: bool) -> str:
+    return f"def twice(n):\n    return n * 2{'' if clean else ' + 1'}\n"
+
+
+def write_tasks(folder: Path, count: int) -> Path:
+    """Tasks that differ in their statement; the last one's tests pass in the first verdict only."""
+    repo, lucky = folder / "repo", folder / "lucky"
+    for place in (repo, lucky):
+        place.mkdir(parents=True)
+        (place / "parts.py").write_text(parts(clean=False))
+        (place / "test_parts.py").write_text(CHECK)
+    (lucky / "test_luck.py").write_text(LUCK.format(runs=folder / "runs"))
+    gold = make_patch({"parts.py": (parts(clean=False).encode(), parts(clean=True).encode())})
+    pairs = [
+        (
+            Task(
+                id=f"parts/{number}",
+                source="synth",
+                problem_statement=f"twice() of customer {number} gives too much.",
+                workspace=WorkspaceSpec(path=str(lucky if number == count - 1 else repo)),
+                entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                readonly=("test_*.py",),
+                limits=Limits(steps=6, command_timeout_s=60),
+            ),
+            Oracle(
+                task_id=f"parts/{number}",
+                gold_patch=gold,
+                fail_to_pass=("test_parts.py::test_twice",),
+                pass_to_pass=("test_luck.py::test_luck",) if number == count - 1 else (),
+            ),
+        )
+        for number in range(count)
+    ]
+    write_taskset(folder, pairs)
+    return folder
