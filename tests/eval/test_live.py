@@ -31,24 +31,13 @@ def turn(*calls: tuple[str, dict[str, Any]], text: str = "[seek 0.5] Look.") -> 
 
 VIEW = ("view", {"path": "shop.py"})
 EVAL: tuple[str, dict[str, Any]] = ("eval", {})
-REPORT = (
-    "report",
-    {
-        "locations": [{"path": "shop.py", "start": 3, "end": 3}],
-        "findings": [{"fact": 1, "claim": "too much"}],
-        "hypothesis": "10 is meant",
-    },
-)
+FOUND = {"locations": [{"path": "shop.py", "start": 3, "end": 3}], "findings": [{"fact": 1, "claim": "too much"}]}
+REPORT = ("report", {**FOUND, "hypothesis": "10 is meant"})
+BROKEN = "Look.\n<tool_call>\n{broken\n</tool_call>"
 POLICIES = {
     StopReason.REPORTED: ["I wonder.", turn(VIEW, EVAL), turn(("veiw", {})), turn(REPORT)],
     StopReason.NO_TOOL_CALL: ["I wonder.", "Still.", "Still."],
-    StopReason.STEP_LIMIT: [
-        turn(VIEW),
-        turn(EVAL),
-        "Look.\n<tool_call>\n{broken\n</tool_call>",
-        turn(VIEW),
-        turn(VIEW),
-    ],
+    StopReason.STEP_LIMIT: [turn(VIEW), turn(EVAL), BROKEN, turn(VIEW), turn(VIEW)],
     StopReason.CALL_LIMIT: [turn(VIEW, VIEW), turn(VIEW, VIEW), turn(VIEW, VIEW, VIEW)],
 }
 """The turns of policies, by how their episodes end."""

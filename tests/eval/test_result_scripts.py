@@ -128,15 +128,12 @@ def write(folder: Path, arms: Sequence[dict[str, Any]], rows: Sequence[str]) -> 
     (folder / "results.jsonl").write_text("".join(f"{one}\n" for one in rows))
 
 
-def run_script(name: str, *arguments: Path | str) -> subprocess.CompletedProcess[str]:
+def run_script(name: str, *arguments: Path | str, code: int = 0) -> str:
+    """What a script prints, to whichever stream."""
     argv = [sys.executable, "-m", f"benchmarks.results.{name}", *map(str, arguments)]
-    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def printed_tables(*arguments: Path | str) -> list[str]:
-    done = run_script("results_table", *arguments)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout + done.stderr
 
 
 SUSPECT = {"name": "suspect", "title": "first suspect"}
@@ -149,7 +146,7 @@ def test_the_tables_count_hard_bugs_apart_and_compare_bug_by_bug(tmp_path: Path)
     rows += [row("model", f"b{n}", "tied", 1.0) for n in range(6)]
     rows += [row("suspect", "unfinished", "tied", 0.0)]
     write(tmp_path, [SUSPECT, {"name": "model", "title": "a model"}], rows)
-    printed = printed_tables(tmp_path)
+    printed = run_script("results_table", tmp_path).splitlines()
     assert printed[0] == "| 8 bugs | first suspect | a model |"
     assert printed[2:5] == [
         "| function Acc@1 | 25.0% | 87.5% |",
@@ -167,13 +164,12 @@ def test_what_a_solver_made_of_the_packs_is_a_table_of_its_own(tmp_path: Path) -
     rows = [solved_row("suspect", f"a{n}", float(n < 6)) for n in range(8)]
     rows += [solved_row("no_pack", f"a{n}", 0.0) for n in range(8)]
     write(tmp_path, [SUSPECT, {"name": "no_pack", "title": "no pack", "seeks": False}], rows)
-    assert printed_tables(tmp_path)[-2:] == [
+    assert run_script("results_table", tmp_path).splitlines()[-2:] == [
         "| first suspect | 8 | 75.0% | 40.9 to 92.9 | 100.0% | 500.0 | 6 | 0 | 0.031 |",
         "| no pack | 8 | 0.0% | 0.0 to 32.4 | 100.0% | 500.0 |  | |  |",
     ]
-    refused = run_script("results_table", tmp_path, "--against", "third")
-    assert refused.returncode == 2
-    assert "no arm 'third', only suspect, no_pack" in refused.stderr
+    refused = run_script("results_table", tmp_path, "--against", "third", code=2)
+    assert "no arm 'third', only suspect, no_pack" in refused
 
 
 def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path: Path) -> None:
@@ -183,10 +179,10 @@ def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path:
     rows = [row(arm, f"{rank}{n}", rank, float(n > 1)) for arm in names for rank in ("first", "tied") for n in range(4)]
     rows += [solved_row(arm, f"c{n}", float(n)) for arm in names for n in range(2)]
     write(tmp_path, [{**SUSPECT, "calibration": []}, trained], rows)
-    assert "| 0.8 to 0.9 | 4 | 0.80 | 75% |" in printed_tables(tmp_path)
+    assert "| 0.8 to 0.9 | 4 | 0.80 | 75% |" in run_script("results_table", tmp_path)
     picture = tmp_path / "picture.svg"
     argv = [tmp_path, "--solver", tmp_path, "--out", picture, "--scaling", f"20={tmp_path}", f"79={tmp_path}"]
-    assert run_script("results_picture", *argv).returncode == 0
+    run_script("results_picture", *argv)
     drawn = ElementTree.parse(picture).getroot()
     assert drawn.tag.endswith("svg")
     assert len([one for one in drawn.iter() if one.get("id", "").startswith("axes_")]) == 5
@@ -196,7 +192,8 @@ def test_several_folders_are_one_table(tmp_path: Path) -> None:
     for folder, arms in (("a", ("suspect", "trained")), ("b", ("trained", "other"))):
         rows = [row(arm, f"t{n}", "tied", float(folder == "b")) for arm in arms for n in range(2)]
         write(tmp_path / folder, [{"name": arm, "title": f"{arm} of {folder}"} for arm in arms], rows)
-    lines = printed_tables(tmp_path / "a", tmp_path / "b", "--against", "trained", "--measure", "file_acc@1")
+    options = ("--against", "trained", "--measure", "file_acc@1")
+    lines = run_script("results_table", tmp_path / "a", tmp_path / "b", *options).splitlines()
     assert lines[0] == "| 2 bugs | suspect of a | trained of a | other of b |"
     assert lines[2] == "| function Acc@1 | 0.0% | 0.0% | 100.0% |"
     assert "| file Acc@1, compared with trained of a | bugs | points | better | worse | p |" in lines

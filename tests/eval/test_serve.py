@@ -56,55 +56,42 @@ def test_answers_are_those_that_the_model_wrote_also_when_their_prompt_is_cached
         assert (second.text, second.finish_reason) == (first.text, first.finish_reason)
         assert [call.arguments for call in second.tool_calls] == [call.arguments for call in first.tool_calls]
         assert second.usage.prompt_tokens == first.usage.prompt_tokens
+    command = served.prepared.shell_command
+    assert served.prepared.backend == "transformers"
+    assert command.endswith(" ".join(served.prepared.command[-2:]))
+    assert "HF_HUB_OFFLINE=1" in command
+    assert served.log.read_text().startswith(f"$ {command}\n")
     cut_off = ask(served, "good", max_tokens=18)
     assert cut_off.finish_reason == "length"
     assert cut_off.tool_calls[0].parse_error is not None
 
 
-def test_the_command_is_shown_whole_and_the_log_begins_with_it(served: ModelServer) -> None:
-    assert served.prepared.backend == "transformers"
-    command = served.prepared.shell_command
-    assert command.endswith(" ".join(served.prepared.command[-2:]))
-    assert "HF_HUB_OFFLINE=1" in command
-    assert served.log.read_text().startswith(f"$ {command}\n")
-    assert served.healthy()
-    served.check()
-
-
 # --- the model folder ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("files", "missing"),
-    [
-        ((), "no config.json"),
-        (("config.json",), "no tokenizer"),
-        (("config.json", "tokenizer.json"), "no weights"),
-        (("config.json", "tokenizer.json", "model.safetensors"), "no chat template"),
-    ],
+NO_MODEL = (
+    ((), "no config.json"),
+    (("config.json",), "no tokenizer"),
+    (("config.json", "tokenizer.json"), "no weights"),
+    (("config.json", "tokenizer.json", "model.safetensors"), "no chat template"),
 )
-def test_a_folder_that_is_no_model_says_what_it_lacks(tmp_path: Path, files: tuple[str, ...], missing: str) -> None:
-    for name in files:
-        (tmp_path / name).write_text("{}")
-    with pytest.raises(ServeError, match=missing):
-        check_model_folder(tmp_path)
-
-
 JSON_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json")
 
 
 @pytest.mark.parametrize(
-    ("damaged", "content", "named"),
+    ("files", "damaged", "said"),
     [
-        *((name, content, name) for name in JSON_FILES for content in (b"{", b"[]", b"null")),
-        ("chat_template.jinja", b"\xff", "the chat template of .*"),
+        *((files, {}, said) for files, said in NO_MODEL),
+        *((NO_MODEL[-1][0], {name: data}, f"{name} cannot") for name in JSON_FILES for data in (b"{", b"[]", b"null")),
+        (NO_MODEL[-1][0], {"chat_template.jinja": b"\xff"}, "the chat template of .* cannot"),
     ],
 )
-def test_a_damaged_file_is_named(tmp_path: Path, damaged: str, content: bytes, named: str) -> None:
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        (tmp_path / name).write_text("{}")
-    (tmp_path / damaged).write_bytes(content)
-    with pytest.raises(ServeError, match=rf"{named} cannot be read"):
+def test_a_folder_that_is_no_model_says_why(
+    tmp_path: Path, files: tuple[str, ...], damaged: dict[str, bytes], said: str
+) -> None:
+    for name, data in (dict.fromkeys(files, b"{}") | damaged).items():
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(ServeError, match=said):
         check_model_folder(tmp_path)
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -258,26 +258,7 @@ def answer(text: str = "", *calls: tuple[str, str], finish: str | None = None, *
 
 
 VIEW = ("view", '{"path": "a"}')
-
-
-@pytest.mark.parametrize(
-    ("reply", "status", "seen"),
-    [
-        (answer("", VIEW), "ok", 'view {"path": "a"}'),
-        (answer("", VIEW, finish="stop"), "wrong", "finish_reason is 'stop'"),
-        (answer("", ("veiw", "{}")), "wrong", "a call of 'veiw', which was not offered"),
-        (answer("", ("view", "{")), "wrong", "arguments that are no JSON object: '{'"),
-        (answer("<tool_call>{}"), "not supported", "calls stay in the text"),
-        (answer("Hello"), "not judged", "the model called no tool: 'Hello'"),
-        ((400, {"error": "no tools here"}), "not supported", "no tools here"),
-        ((500, "boom"), "wrong", "HTTP 500: boom"),
-        ((200, "no json"), "wrong", "the answer is no chat completion"),
-    ],
-)
-def test_native_calls_are_judged(replies: Replies, reply: Reply, status: str, seen: str) -> None:
-    verdict = item_of(replies(reply), "native calls")
-    assert verdict.status == status
-    assert seen in verdict.seen
+NATIVE, STREAM, A_CALL = "native calls", "streaming", answer("a call")
 
 
 def stream(*deltas: dict[str, Any], finish: str = "stop") -> Reply:
@@ -291,27 +272,41 @@ def part(index: int, **function: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("whole", "pieces", "status", "seen"),
+    ("item", "script", "status", "seen"),
     [
-        (answer("ab"), stream({"content": "a"}, {"content": "b"}), "ok", "4 pieces"),
-        (answer("ab"), stream({"content": "a"}), "wrong", "the text differs"),
-        (answer("a"), stream({"content": "a"}, finish="length"), "wrong", "finish_reason is 'length'"),
+        (NATIVE, (answer("", VIEW),), "ok", 'view {"path": "a"}'),
+        (NATIVE, (answer("", VIEW, finish="stop"),), "wrong", "finish_reason is 'stop'"),
+        (NATIVE, (answer("", ("veiw", "{}")),), "wrong", "a call of 'veiw', which was not offered"),
+        (NATIVE, (answer("", ("view", "{")),), "wrong", "arguments that are no JSON object: '{'"),
+        (NATIVE, (answer("<tool_call>{}"),), "not supported", "calls stay in the text"),
+        (NATIVE, (answer("Hello"),), "not judged", "the model called no tool: 'Hello'"),
+        (NATIVE, ((400, {"error": "no tools here"}),), "not supported", "no tools here"),
+        (NATIVE, ((500, "boom"),), "wrong", "HTTP 500: boom"),
+        (NATIVE, ((200, "no json"),), "wrong", "the answer is no chat completion"),
+        (STREAM, (A_CALL, answer("ab"), stream({"content": "a"}, {"content": "b"})), "ok", "4 pieces"),
+        (STREAM, (A_CALL, answer("ab"), stream({"content": "a"})), "wrong", "the text differs"),
+        (STREAM, (A_CALL, answer("a"), stream({"content": "a"}, finish="length")), "wrong", "'length'"),
         (
-            answer("", VIEW, VIEW),
-            stream(
-                part(0, name="view"), part(0, arguments='{"path": "a"}'), part(1, name=VIEW[0], arguments=VIEW[1]),
-                finish="tool_calls",
+            STREAM,
+            (
+                A_CALL, answer("", VIEW, VIEW),
+                stream(
+                    part(0, name="view"), part(0, arguments='{"path": "a"}'), part(1, name=VIEW[0], arguments=VIEW[1]),
+                    finish="tool_calls",
+                ),
             ),
             "ok",
             "5 pieces",
         ),
-        (answer("", VIEW), stream(part(0, name="view"), finish="tool_calls"), "wrong", "the calls differ"),
-        (answer("a"), (400, "no"), "not supported", "HTTP 400"),
-        (answer("a"), (500, "no"), "wrong", "HTTP 500"),
+        (STREAM, (A_CALL, answer("", VIEW), stream(part(0, name="view"), finish="tool_calls")), "wrong", "calls differ"),
+        (STREAM, (A_CALL, answer("a"), (400, "no")), "not supported", "HTTP 400"),
+        (STREAM, (A_CALL, answer("a"), (500, "no")), "wrong", "HTTP 500"),
     ],
 )  # fmt: skip
-def test_streams_are_judged(replies: Replies, whole: Reply, pieces: Reply, status: str, seen: str) -> None:
-    verdict = item_of(replies(answer("a call"), whole, pieces), "streaming")
+def test_calls_and_streams_are_judged(
+    replies: Replies, item: str, script: Sequence[Reply], status: str, seen: str
+) -> None:
+    verdict = item_of(replies(*script), item)
     assert verdict.status == status
     assert seen in verdict.seen
 

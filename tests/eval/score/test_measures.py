@@ -20,7 +20,6 @@ from gumshoe.eval.score.measures import (
     calibration_of,
     calls_by_tool,
     compare,
-    compare_all,
     expected_error,
     groups_of,
     mcnemar,
@@ -127,14 +126,6 @@ def test_comparisons_by_hand() -> None:
     assert found is not None
     assert (found.mcnemar_p, found.difference.value) == (None, 0.25)
     assert compare([result("a", "t", 0.5)], [result("b", "u", 0.2)], ALL, "line_recall", Bootstrap(0, 100)) is None
-
-
-def test_every_arm_is_compared_with_the_baseline() -> None:
-    by_arm = {"b": [result("b", "t", 0.0)], "a": [result("a", "t", 1.0)], "empty": []}
-    found = compare_all(by_arm, "b", Bootstrap(0, 100))
-    assert {(one.arm, one.baseline, one.group) for one in found} == {("a", "b", ALL), ("a", "b", "heldout_bugs")}
-    assert compare_all(by_arm, "empty", Bootstrap(0, 100)) == ()
-    assert compare_all({}, "none", Bootstrap(0, 100)) == ()
 
 
 def test_a_reliability_curve_by_hand() -> None:

@@ -14,13 +14,8 @@ from support.eval.view_samples import write_everything
 from support.eval.viewer import open_library, quiet_page, serving
 
 FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync"
 )
 
 
@@ -47,7 +42,7 @@ def browser() -> Iterator[Browser]:
     if chromium is None:
         pytest.skip("Chromium is not installed")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS.split())
         yield browser
         browser.close()
 

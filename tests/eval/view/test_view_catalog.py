@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,17 +87,14 @@ def test_a_dataset_of_another_program_is_shown_as_far_as_it_goes(tmp_path: Path)
     rows = [{"messages": asked}, {"messages": [{"role": 7}]}, {"messages": None}]
     for name, table in (("chats", rows), ("pairs", [answered])):
         (tmp_path / name).mkdir()
-        pq.write_table(pa.Table.from_pylist([_as_text(row) for row in table]), tmp_path / name / "train.parquet")
+        text = [{key: value and json.dumps(value) for key, value in row.items()} for row in table]
+        pq.write_table(pa.Table.from_pylist(text), tmp_path / name / "train.parquet")
     with open_library(tmp_path) as library:
         found = {row["source"]: row for row in all_rows(library) if row["strip"] == "s"}
         assert sorted(found) == ["chats", "pairs"]
         assert library.search("needle")["keys"] == [found["chats"]["key"], found["pairs"]["key"]]
         assert [step["rationale"] for step in library.episode(found["pairs"]["key"])["steps"]] == ["I look at needle."]
         assert library.overview()["sources"][0]["problem"] == "a broken line is left out"
-
-
-def _as_text(row: Mapping[str, object]) -> dict[str, str | None]:
-    return {name: None if value is None else json.dumps(value) for name, value in row.items()}
 
 
 def test_a_new_export_replaces_the_rows_of_the_old_one(tmp_path: Path) -> None:
@@ -204,15 +200,9 @@ def test_a_folder_of_demos_is_searched(tmp_path: Path) -> None:
     write_evaluation(tmp_path / "runs" / "demo" / "tuesday" / "eval", 2)
     (tmp_path / "linked").symlink_to(tmp_path / "runs" / "demo")
     found = [(source.kind, source.name) for source in find_sources([tmp_path])]
-    assert found == [
-        ("dataset", "monday/dataset"),
-        ("run", "monday/traces"),
-        ("dataset", "tuesday/dataset"),
-        ("evaluation", "eval"),
-        ("run", "idle"),
-        ("run", "seeker"),
-        ("run", "tuesday/traces"),
-    ]
+    of_eval = [("evaluation", "eval"), ("run", "idle"), ("run", "seeker")]
+    monday = [("dataset", "monday/dataset"), ("run", "monday/traces")]
+    assert found == [*monday, ("dataset", "tuesday/dataset"), *of_eval, ("run", "tuesday/traces")]
     assert find_sources([tmp_path / "runs"])[0].name == "monday/dataset"
     deep = write_run(tmp_path.joinpath(*"abcdef") / "run", [])
     assert deep not in [source.path for source in find_sources([tmp_path])]
@@ -228,21 +218,16 @@ def test_a_report_is_a_hit_or_a_miss(tmp_path: Path) -> None:
     """By the gold patch where it is known; in an evaluation by its scores; a solver's episode is resolved or not."""
     beside = PACK.model_copy(update={"locations": PACK.locations[1:]})
     reported = [make_trajectory(0, pack=PACK), make_trajectory(1, pack=beside), make_trajectory(2, pack=ContextPack())]
-    run = write_run(tmp_path / "given" / "run", [*reported, make_trajectory(3)])
+    write_run(tmp_path / "given" / "run", [*reported, make_trajectory(3)])
     with open_library(tmp_path / "given") as library:
         assert set(outcomes(library).values()) == {"reported", "resolved"}
     write_taskset(tmp_path / "given" / "tasks", [make_task(number) for number in range(3)])
     with open_library(tmp_path / "given") as library:
-        assert outcomes(library) == {
-            "shop/tax-0": "hit",
-            "shop/tax-1": "miss",
-            "shop/tax-2": "miss",
-            "shop/tax-3": "resolved",
-        }
+        expected = ("hit", "miss", "miss", "resolved")
+        assert outcomes(library) == {f"shop/tax-{number}": one for number, one in enumerate(expected)}
         assert [row["facts"].get("first hit") for row in all_rows(library)] == [1, None, None, None]
         (row,) = (row for row in all_rows(library) if row["task"] == "shop/tax-1")
         assert library.episode(row["key"])["row"]["outcome"] == "miss"
-    assert run.is_dir()
 
 
 def test_the_rows_of_an_evaluation_go_by_its_scores_and_labels(tmp_path: Path) -> None:
@@ -255,19 +240,12 @@ def test_the_rows_of_an_evaluation_go_by_its_scores_and_labels(tmp_path: Path) -
         assert outcomes(library, policy="the seeker") == {"shop/tax-0": "hit", "shop/tax-1": "miss"}
         assert outcomes(library, policy="idle model") == {"shop/tax-0": "not resolved", "shop/tax-1": "not resolved"}
         assert outcomes(library, policy="the seeker (solver)") == {"shop/tax-0": "resolved", "shop/tax-1": "resolved"}
-        assert [source["title"] for source in library.overview()["sources"]] == [
-            "eval",
-            "idle model",
-            "the seeker",
-            "the seeker (solver)",
-        ]
+        titles = [source["title"] for source in library.overview()["sources"]]
+        assert titles == ["eval", "idle model", "the seeker", "the seeker (solver)"]
         (folder / "summary.json").unlink()
         (folder / "config.yaml").write_text("arms: [{name: seeker, label: from the config}, {name: idle}, 7]\n")
-        assert {row["policy"] for row in all_rows(library)} == {
-            "from the config",
-            "idle",
-            "from the config (solver)",
-        }
+        labels = {"from the config", "idle", "from the config (solver)"}
+        assert {row["policy"] for row in all_rows(library)} == labels
 
 
 def test_a_seekers_row_of_a_dataset_has_an_outcome_of_its_own(tmp_path: Path) -> None:
@@ -293,11 +271,8 @@ def test_episodes_of_folders_that_are_gone_are_not_listed(tmp_path: Path) -> Non
     write_journal(folder / "traces", "tax-7", SEEK)
     with open_library(folder) as library:
         before = len(all_rows(library))
-        assert [source["name"] for source in library.overview()["sources"] if source["parent"]] == [
-            "idle",
-            "seeker",
-            "solver/seeker",
-        ]
+        arms = [source["name"] for source in library.overview()["sources"] if source["parent"]]
+        assert arms == ["idle", "seeker", "solver/seeker"]
         shutil.rmtree(folder / "eval" / "arms" / "idle")
         library.catalog.refresh()
         left = all_rows(library)

@@ -94,10 +94,8 @@ def test_the_list_of_the_copy_is_the_list_of_the_server(browser: Browser, copy: 
             assert shown(page, f"{copy}{address}") == shown(page, f"{site}/{address}"), address
 
 
-def test_the_copy_plays_and_compares_and_evaluates(browser: Browser, copy: str) -> None:
+def test_the_copy_plays_and_evaluates(browser: Browser, copy: str) -> None:
     with quiet_page(browser) as page:
-        page.goto(copy)
-        expect(page.get_by_label("Runs").get_by_role("row", name=re.compile("^traces"))).to_contain_text("20 resolved")
         page.goto(f"{copy}#/list?f=source|is|eval.seeker&sort=task")
         page.locator("a.line").first.click()
         expect(page.get_by_role("article", name="Step 1")).to_be_visible()

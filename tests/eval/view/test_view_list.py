@@ -220,14 +220,3 @@ def test_the_first_page_shows_what_there_is(page: Page, site: str) -> None:
     expect(page.get_by_role("status")).to_have_text("31 episodes")
     page.goto(f"{site}/#/nowhere")
     expect(page.get_by_text("There is no such page.")).to_be_visible()
-
-
-def test_a_running_evaluation_lists_its_arms_by_their_labels(browser: Browser, tmp_path: Path) -> None:
-    write_run(tmp_path / "eval" / "arms" / "start", [make_trajectory(0, SEEK)])
-    (tmp_path / "eval" / "config.yaml").write_text("arms: [{name: start, label: before training}]\n")
-    with viewing(browser, tmp_path) as (page, site, _):
-        page.goto(f"{site}/")
-        card = page.get_by_role("article", name="eval")
-        expect(card).to_contain_text("Figures appear when every arm is done.")
-        card.get_by_role("link", name="before training").click()
-        expect(page.locator("a.line .c-policy")).to_have_text("before training")
