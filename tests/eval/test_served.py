@@ -298,7 +298,7 @@ def part(index: int, **function: str) -> dict[str, Any]:
             "ok",
             "5 pieces",
         ),
-        (STREAM, (A_CALL, answer("", VIEW), stream(part(0, name="view"), finish="tool_calls")), "wrong", "calls differ"),
+        (STREAM, (A_CALL, answer("", VIEW), stream(part(0, name="view"))), "wrong", "calls differ"),
         (STREAM, (A_CALL, answer("a"), (400, "no")), "not supported", "HTTP 400"),
         (STREAM, (A_CALL, answer("a"), (500, "no")), "wrong", "HTTP 500"),
     ],
