@@ -186,14 +186,3 @@ def test_stated_confidence_is_a_table_and_everything_is_in_the_picture(tmp_path:
     drawn = ElementTree.parse(picture).getroot()
     assert drawn.tag.endswith("svg")
     assert len([one for one in drawn.iter() if one.get("id", "").startswith("axes_")]) == 5
-
-
-def test_several_folders_are_one_table(tmp_path: Path) -> None:
-    for folder, arms in (("a", ("suspect", "trained")), ("b", ("trained", "other"))):
-        rows = [row(arm, f"t{n}", "tied", float(folder == "b")) for arm in arms for n in range(2)]
-        write(tmp_path / folder, [{"name": arm, "title": f"{arm} of {folder}"} for arm in arms], rows)
-    options = ("--against", "trained", "--measure", "file_acc@1")
-    lines = run_script("results_table", tmp_path / "a", tmp_path / "b", *options).splitlines()
-    assert lines[0] == "| 2 bugs | suspect of a | trained of a | other of b |"
-    assert lines[2] == "| function Acc@1 | 0.0% | 0.0% | 100.0% |"
-    assert "| file Acc@1, compared with trained of a | bugs | points | better | worse | p |" in lines

@@ -22,7 +22,7 @@ from gumshoe.collect.run.control import Control
 from gumshoe.config import dump_config, load_config
 from gumshoe.env.diff import make_patch
 from gumshoe.errors import ConfigError, TaskError
-from gumshoe.eval.arms.arm import Checks, Endpoint, check_endpoint
+from gumshoe.eval.arms.arm import Endpoint, check_endpoint
 from gumshoe.eval.arms.episodes import fingerprint
 from gumshoe.eval.config import ArmConfig, EvalConfig
 from gumshoe.eval.evaluate import check_disk, choose_tasks, evaluate
@@ -333,16 +333,6 @@ def test_the_disk_must_hold_the_results(tmp_path: Path) -> None:
     check_disk(tmp_path / "new" / "out", 1)
     with pytest.raises(ConfigError, match=r"MB free; 1000000000 episodes may take 500000100 MB"):
         check_disk(tmp_path / "new" / "out", 1_000_000_000)
-
-
-def test_a_single_fault_keeps_its_type() -> None:
-    checks = Checks()
-    checks.report()
-    for _ in range(2):
-        with checks.collect():
-            raise TaskError("the same")
-    with pytest.raises(TaskError, match=r"^the same$"):
-        checks.report()
 
 
 # --- folders of other commands ------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from gumshoe.config import validate
 from gumshoe.eval.config import EvalConfig
 from gumshoe.records import StopReason, Trajectory
 from support.eval.explorers import Models, serving, write_tasks
+from support.eval.made import write_eval_config
 from support.provider_server import Answer, chat, fault, provider
-from support.sandboxes.sandbox_backends import LOCAL_SETTINGS
 
 Played = tuple[Path, list[str]]
 Capture = pytest.CaptureFixture[str]
@@ -43,28 +43,25 @@ def played(models: Models, tmp_path_factory: pytest.TempPathFactory) -> Generato
         def policy(model: str) -> dict[str, Any]:
             return {"kind": "openai", "model": model, "base_url": url}
 
-        config = {
-            "out": str(folder / "out"),
-            "tasks": {"source": str(write_tasks(folder / "tasks", 3))},
-            "arms": [
+        path = write_eval_config(
+            folder,
+            tasks={"source": str(write_tasks(folder / "tasks", 3))},
+            arms=[
                 {"name": "middling", "policy": policy("middling"), "baseline": True},
                 {"name": "mender", "policy": policy("solver"), "agent": {"kind": "rewrite"}},
                 {"name": "unproven", "without_probes": "middling"},
             ],
-            "solver": {
+            solver={
                 "kind": "policy",
                 "policy": policy("solver"),
                 "limits": {"steps": 4, "tokens": 400},
                 "references": ["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"],
             },
-            "limits": {"steps": 3, "tokens": 500},
-            "sandbox": LOCAL_SETTINGS,
-            "flaky_runs": 2,
-            "max_flaky": 0.4,
-            "resamples": 200,
-        }
-        path = folder / "eval.yaml"
-        path.write_text(yaml.safe_dump(config))
+            limits={"steps": 3, "tokens": 500},
+            flaky_runs=2,
+            max_flaky=0.4,
+            resamples=200,
+        )
         assert main(["eval", str(path)]) == 0
         yield folder / "out", ["eval", str(path)]
 
@@ -84,9 +81,7 @@ def episodes(out: Path, name: str) -> list[Trajectory]:
 def changed(words: list[str], folder: Path, **changes: Any) -> list[str]:
     """The command of an evaluation with changes to its config, and with its results in `folder`/out."""
     config = yaml.safe_load(Path(words[1]).read_text()) | {"out": str(folder / "out")} | changes
-    path = folder / "eval.yaml"
-    path.write_text(yaml.safe_dump(config))
-    return ["eval", str(path)]
+    return ["eval", str(write_eval_config(folder, **config))]
 
 
 def test_every_arm_is_there_and_the_packs_make_the_difference(played: Played) -> None:
@@ -235,17 +230,14 @@ def bash(command: str) -> Answer:
 
 def config_of(folder: Path, command: dict[str, Any], references: Sequence[str] = ()) -> Path:
     """An evaluation of one task whose arms differ in the pack that the program is given."""
-    data = {
-        "out": str(folder / "eval"),
-        "tasks": {"source": str(write_tasks(folder, 2)), "ids": ["parts/0"]},
-        "arms": [{"name": "suspect", "policy": {"kind": "suspect"}}],
-        "solver": {"kind": "command", "command": command, "references": list(references)},
-        "sandbox": {"kind": "bubblewrap"},
-        "workers": 1,
-    }
-    path = folder / "eval.yaml"
-    path.write_text(yaml.safe_dump(data))
-    return path
+    return write_eval_config(
+        folder,
+        tasks={"source": str(write_tasks(folder, 2)), "ids": ["parts/0"]},
+        arms=[{"name": "suspect", "policy": {"kind": "suspect"}}],
+        solver={"kind": "command", "command": command, "references": list(references)},
+        sandbox={"kind": "bubblewrap"},
+        workers=1,
+    )
 
 
 def evaluate_with_key(config: Path) -> None:
@@ -257,7 +249,7 @@ def evaluate_with_key(config: Path) -> None:
 
 
 def rows(folder: Path) -> dict[str, dict[str, Any]]:
-    lines = (folder / "eval" / "results.jsonl").read_text().splitlines()
+    lines = (folder / "out" / "results.jsonl").read_text().splitlines()
     return {row["arm"]: row for row in map(json.loads, lines)}
 
 
@@ -278,7 +270,7 @@ def test_mini_swe_agent_mends_a_bug_with_the_pack_and_its_record_is_read(tmp_pat
     found = rows(tmp_path)["suspect"]
     assert found["scores"]["solved"] == 1.0
     assert "-    return n * 2 + 1" in found["patch"]
-    (trajectory,) = read_trajectories(tmp_path / "eval" / "solver" / "suspect")
+    (trajectory,) = read_trajectories(tmp_path / "out" / "solver" / "suspect")
     assert trajectory.stop is StopReason.SUBMITTED
     assert [call.name for step in trajectory.steps for call in step.tool_calls] == ["bash", "bash"]
     assert trajectory.patch == found["patch"]
@@ -358,7 +350,7 @@ def test_what_does_not_work_is_a_failure_and_no_result(
         config = config_of(tmp_path, {"argv": argv, "endpoint": model.url})
         assert main(["eval", str(config)]) == 1
     assert message in capsys.readouterr().err
-    assert not (tmp_path / "eval" / "solver" / "suspect" / "attempts.jsonl").exists()
+    assert not (tmp_path / "out" / "solver" / "suspect" / "attempts.jsonl").exists()
 
 
 @pytest.mark.needs("bubblewrap")

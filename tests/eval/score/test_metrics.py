@@ -132,16 +132,9 @@ def test_adherence_needs_a_patch_and_a_place(pack: ContextPack | None, patch: st
 
 
 def test_valid_calls_by_hand() -> None:
-    steps = [
-        make_step(0),
-        make_step(1, failure="no_such_file"),
-        make_step(2, failure="bad_arguments"),
-        make_step(3, failure="unknown_tool"),
-        make_step(4, parse_error="no JSON"),
-        make_step(5, calls=0),
-        make_step(6, calls=2),
-        make_step(7, failure="unreadable_call"),
-    ]
+    failures = (None, "no_such_file", "bad_arguments", "unknown_tool", "unreadable_call")
+    steps = [make_step(index, failure=failure) for index, failure in enumerate(failures)]
+    steps += [make_step(5, parse_error="no JSON"), make_step(6, calls=0), make_step(7, calls=2)]
     assert conduct_of(make_trajectory(steps))["valid_calls"] == 3 / 8
     assert conduct_of(make_trajectory())["valid_calls"] is None
 

@@ -37,12 +37,10 @@ def test_a_step_shows_what_it_saw_decided_called_and_got(played: Page) -> None:
     played.keyboard.press("ArrowRight")
     played.keyboard.press("l")
     step = played.get_by_role("article", name="Step 3")
-    expect(step).to_contain_text("Which tax is there?")
-    expect(step.get_by_text("confidence 0.50")).to_be_visible()
+    for shown in ("Which tax is there?", "confidence 0.50", "300 in, 20 out, 50 cached", re.compile("500 ms|0.5 s")):
+        expect(step).to_contain_text(shown)
     expect(step.locator(".call")).to_contain_text("b cart.py:2, prices")
     expect(step.locator(".came")).to_contain_text("prices = [3, 4]")
-    expect(step.locator(".costs")).to_have_text(re.compile("500 ms|0.5 s"))
-    expect(step.locator(".costs")).to_contain_text("300 in, 20 out, 50 cached")
     step.get_by_text("Seen before this step: step 2").click()
     expect(step.locator(".saw")).to_contain_text("cart.py 1-3 of 3 lines")
     assert played.url.endswith("step=3")
@@ -50,8 +48,6 @@ def test_a_step_shows_what_it_saw_decided_called_and_got(played: Page) -> None:
     expect(played.get_by_role("article", name="Step 3")).to_be_visible()
     played.keyboard.press("End")
     expect(played.get_by_role("article", name="Step 6")).to_contain_text("bad arguments")
-    played.keyboard.press("Home")
-    expect(played.get_by_role("article", name="Step 1")).to_be_visible()
     played.get_by_role("button", name=re.compile("^Step 4: edit")).click()
     expect(played.get_by_role("article", name="Step 4")).to_be_visible()
 
@@ -117,11 +113,8 @@ def test_the_pack_beside_the_gold_patch(page: Page, site: str, library: Library)
     expect(confirmed).to_contain_text("✓ confirmed the prices are known")
     expect(confirmed).to_contain_text("Probe: cart.py:2, time 1 in test_cart.py::test_total prices = [3, 4]")
     expect(pane.locator(".findings li.bad")).to_contain_text("✗ not quoted the tax was seen")
-    good, bad = (
-        pane.locator(f".findings li.{kind}").evaluate("one => getComputedStyle(one).borderLeftColor")
-        for kind in ("good", "bad")
-    )
-    assert (good, bad) == ("rgb(0, 105, 76)", "rgb(178, 58, 0)")
+    for kind, color in (("good", "rgb(0, 105, 76)"), ("bad", "rgb(178, 58, 0)")):
+        assert pane.locator(f".findings li.{kind}").evaluate("one => getComputedStyle(one).borderLeftColor") == color
     confirmed.get_by_role("button", name="Step 3").click()
     expect(page.locator("mark.quoted")).to_have_text("prices = [3, 4]")
     expect(pane.get_by_role("article", name="With this pack")).to_contain_text(re.compile("✓ resolved *the seeker"))

@@ -153,7 +153,6 @@ def check_part(part: PackSource | Solver, tasks: Sequence[tuple[Task, Oracle]]) 
 
 def write_eval_config(folder: Path, **config: Any) -> Path:
     """The config of an evaluation in the local sandbox, with its results in `folder`/out."""
-    data = {"out": str(folder / "out"), "sandbox": LOCAL_SETTINGS, **config}
     path = folder / "eval.yaml"
-    path.write_text(yaml.safe_dump(data))
+    path.write_text(yaml.safe_dump({"out": str(folder / "out"), "sandbox": LOCAL_SETTINGS, **config}))
     return path
