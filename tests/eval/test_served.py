@@ -45,8 +45,6 @@ def gone(pid: int) -> bool:
     return state(pid) in {"Z", ""}
 
 
-# --- life and death -----------------------------------------------------------------------------------------------
-
 FAKE = """
 import http.server, os, pathlib, sys
 crashes = pathlib.Path(sys.argv[0]).parent / "crashes"

@@ -66,9 +66,7 @@ def test_localization_by_hand() -> None:
     assert [nothing[name] for name in ("line_precision", "grounding")] == [None] * 2
     added = scores(make_pack(("cart.py", 1, 1)), "--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n")
     assert [added[name] for name in (*PLACES, "line_precision", "file_acc@1")] == [None] * 7
-
-
-def test_a_billion_lines_cost_no_more_than_two() -> None:
+    # A billion lines cost no more than two.
     found = scores(make_pack(("cart.py", 1, 10**9), ("cart.py", 2, 10**9 + 1)))
     assert (found["line_recall"], found["function_recall"]) == (1.0, 1.0)
     assert found["line_precision"] == pytest.approx(2 / (10**9 + 1))

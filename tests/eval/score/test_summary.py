@@ -102,12 +102,9 @@ def test_the_summary_and_the_results_of_three_tasks(tmp_path: Path) -> None:
     for shown in ("held-out bugs: 3 tasks,", "fixed, held-out bugs: 3 tasks,", "1,000", "+100", "3 better, 0 worse"):
         assert shown in text
     assert text.count("good") == 2
-
-
-def test_without_arms_of_its_own_the_solver_is_compared_with_the_baseline(tmp_path: Path) -> None:
-    _, summary, _ = evaluated(tmp_path, references=())
-    assert {(one.arm, one.baseline) for one in summary.comparisons if one.metric == "solved"} == {("good", "bad")}
-    assert summary.baseline == "bad"
+    _, alone, _ = evaluated(tmp_path, references=())
+    assert {(one.arm, one.baseline) for one in alone.comparisons if one.metric == "solved"} == {("good", "bad")}
+    assert alone.baseline == "bad"
 
 
 def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:

@@ -136,18 +136,14 @@ def test_an_episode_in_flight(tmp_path: Path) -> None:
 
 def test_gold_patches_come_only_from_where_they_may(tmp_path: Path, everything: Path) -> None:
     """A config is data: a task source elsewhere, named in it, is not read."""
-    run = write_run(tmp_path / "given" / "run", [make_trajectory(0)])
-    (run / "config.yaml").write_text(f"tasks: {{source: {everything / 'tasks'}}}\n")
+    run, elsewhere = write_run(tmp_path / "given" / "run", [make_trajectory(0)]), everything / "tasks"
+    linked = tmp_path / "given" / "linked"
+    linked.symlink_to(elsewhere)
     (source,) = find_sources([run])
-    assert GoldPatches().find("shop/tax-0", source) is None
-    assert GoldPatches([str(everything / "tasks")]).find("shop/tax-0", source) is not None
-    (tmp_path / "given" / "linked").symlink_to(everything / "tasks")
-    (run / "config.yaml").write_text(f"tasks: {{source: {tmp_path / 'given' / 'linked'}}}\n")
-    assert GoldPatches().find("shop/tax-0", source) is None
-    (run / "config.yaml").write_text("tasks: {source: casebook}\n")
-    assert GoldPatches().find("casebook/none", source) is None
-    (run / "config.yaml").write_text("a: [")
-    assert GoldPatches().find("shop/tax-0", source) is None
+    for config in (*(f"tasks: {{source: {wanted}}}\n" for wanted in (elsewhere, linked, "casebook")), "a: ["):
+        (run / "config.yaml").write_text(config)
+        assert GoldPatches().find("shop/tax-0", source) is None
+    assert GoldPatches([str(elsewhere)]).find("shop/tax-0", source) is not None
 
 
 def test_rows_are_sent_once_until_the_index_starts_over(tmp_path: Path) -> None:

@@ -17,9 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from gumshoe.errors import ConfigError
-from gumshoe.eval.masks import Masks
 from gumshoe.eval.view.library import Library
-from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.eval.view.static import PAGE, PAGE_FILES, write_beside, write_static
 from support.eval.view_samples import write_evaluation
 from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
@@ -196,11 +194,9 @@ def programs() -> list[int]:
 def test_the_tokens_that_train_are_colored_and_masks_end_with_their_program(
     browser: Browser, everything: Path, tokenizer: Path
 ) -> None:
-    masks = Masks(tokenizer)
-    with open_library(everything / "dataset") as given:
-        library = Library(given.catalog, GoldPatches(), masks)
+    with open_library(everything / "dataset", model=tokenizer) as library, serving(library) as site:
         key = all_rows(library)[0]["key"]
-        with serving(library) as site, quiet_page(browser) as page:
+        with quiet_page(browser) as page:
             page.goto(f"{site}/#/episode/{key}?tab=mask")
             mask = page.locator(".mask-pane pre.mask")
             mask.wait_for()
@@ -222,5 +218,3 @@ def test_the_tokens_that_train_are_colored_and_masks_end_with_their_program(
             assert answer.status_code == 422
             assert "its program ended" in answer.json()["error"]
     assert programs() == []
-    masks.close()
-    masks.close()

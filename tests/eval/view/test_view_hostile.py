@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, expect
 
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.static import write_static
-from gumshoe.eval.web import is_loopback
 from support.eval.view_samples import HOSTILE, SEEK, make_trajectory, write_run
 from support.eval.viewer import all_rows, get, open_library, quiet_page, serving
 
@@ -43,9 +42,9 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, hostile_run: P
                 page.goto(f"{site}/#/episode/{key}?step=3&tab={tab}")
                 expect(page.get_by_role("tabpanel")).to_have_attribute("aria-label", tab)
                 expect(page.get_by_role("article", name="Step 3")).to_be_visible()
-            expect(page.get_by_role("heading", level=1)).to_contain_text("<script>window.ran = 1</script>")
-            expect(page.get_by_role("heading", level=1)).to_contain_text("⟨ESC⟩[31mred⟨ESC⟩]0;title⟨BEL⟩⟨ESC⟩[2J")
-            expect(page.get_by_role("heading", level=1)).to_contain_text("safe⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200B⟩")
+            marked = ("⟨ESC⟩[31mred⟨ESC⟩]0;title⟨BEL⟩⟨ESC⟩[2J", "safe⟨U+202E⟩gnp.exe⟨U+2066⟩⟨U+200B⟩")
+            for shown in ("<script>window.ran = 1</script>", *marked):
+                expect(page.get_by_role("heading", level=1)).to_contain_text(shown)
             assert page.evaluate("window.ran") is None
             assert page.locator("script").count() == 1
             assert page.locator("a[href^=javascript]").count() == 0
@@ -110,12 +109,6 @@ def test_a_search_is_data_and_never_sql(site: str) -> None:
     assert get(f"{site}/api/rows", params={"last": "9" * 30, "era": "' OR 1=1"}).json()["rows"]
 
 
-@pytest.fixture(scope="module")
-def guarded(library: Library) -> Iterator[str]:
-    with serving(library, token="s3cret") as address:
-        yield address
-
-
 def test_a_strict_content_policy(site: str) -> None:
     policy = get(site).headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -125,6 +118,12 @@ def test_a_strict_content_policy(site: str) -> None:
         headers = get(f"{site}{path}").headers
         assert headers["content-security-policy"] == policy
         assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.fixture(scope="module")
+def guarded(library: Library) -> Iterator[str]:
+    with serving(library, token="s3cret") as address:
+        yield address
 
 
 def test_without_the_token_there_is_nothing(guarded: str) -> None:
@@ -145,8 +144,3 @@ def test_the_token_opens_once_and_becomes_a_cookie(guarded: str) -> None:
     bearer = {"authorization": "Bearer s3cret"}
     assert get(f"{guarded}/api/overview", headers={**bearer, "host": "10.1.2.3"}).status_code == 200
     assert get(f"{guarded}/", headers={**bearer, "host": "evil.example"}).status_code == 421
-
-
-@pytest.mark.parametrize(("host", "is_ours"), [("localhost", True), ("::1", True), ("0.0.0.0", False), ("box", False)])
-def test_what_is_loopback(host: str, is_ours: bool) -> None:
-    assert is_loopback(host) is is_ours

@@ -104,8 +104,6 @@ def serving(models: Models) -> Generator[str]:
 # --- tasks for solvers --------------------------------------------------------------------------------------------
 
 CHECK = "from parts import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
-
-
 LUCK = """\
 import pathlib
 
@@ -119,38 +117,33 @@ def test_luck():
 """Passes in the two runs of the first verdict."""
 
 
-def parts(*, clean: bool) -> str:
-    return f"def twice(n):\n    return n * 2{'' if clean else ' + 1'}\n"
-
-
 def write_tasks(folder: Path, count: int) -> Path:
     """Tasks that differ in their statement; the last one's tests pass in the first verdict only."""
+    wrong, right = b"def twice(n):\n    return n * 2 + 1\n", b"def twice(n):\n    return n * 2\n"
     repo, lucky = folder / "repo", folder / "lucky"
     for place in (repo, lucky):
         place.mkdir(parents=True)
-        (place / "parts.py").write_text(parts(clean=False))
+        (place / "parts.py").write_bytes(wrong)
         (place / "test_parts.py").write_text(CHECK)
     (lucky / "test_luck.py").write_text(LUCK.format(runs=folder / "runs"))
-    gold = make_patch({"parts.py": (parts(clean=False).encode(), parts(clean=True).encode())})
-    pairs = [
-        (
-            Task(
-                id=f"parts/{number}",
-                source="synth",
-                problem_statement=f"twice() of customer {number} gives too much.",
-                workspace=WorkspaceSpec(path=str(lucky if number == count - 1 else repo)),
-                entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
-                readonly=("test_*.py",),
-                limits=Limits(steps=6, command_timeout_s=60),
-            ),
-            Oracle(
-                task_id=f"parts/{number}",
-                gold_patch=gold,
-                fail_to_pass=("test_parts.py::test_twice",),
-                pass_to_pass=("test_luck.py::test_luck",) if number == count - 1 else (),
-            ),
+    pairs: list[tuple[Task, Oracle]] = []
+    for number in range(count):
+        is_last = number == count - 1
+        task = Task(
+            id=f"parts/{number}",
+            source="synth",
+            problem_statement=f"twice() of customer {number} gives too much.",
+            workspace=WorkspaceSpec(path=str(lucky if is_last else repo)),
+            entrypoint=("python", "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            readonly=("test_*.py",),
+            limits=Limits(steps=6, command_timeout_s=60),
         )
-        for number in range(count)
-    ]
+        oracle = Oracle(
+            task_id=task.id,
+            gold_patch=make_patch({"parts.py": (wrong, right)}),
+            fail_to_pass=("test_parts.py::test_twice",),
+            pass_to_pass=("test_luck.py::test_luck",) if is_last else (),
+        )
+        pairs.append((task, oracle))
     write_taskset(folder, pairs)
     return folder

@@ -15,8 +15,6 @@ from trl.chat_template_utils import qwen3_training_chat_template as template
 
 from support.train.tiny_model import byte_level_tokenizer, small_qwen3
 
-__all__ = ["TOOLS", "make_micro_model"]
-
 TOOLS = json.loads(Path(__file__).with_name("micro_tools.json").read_text())
 GOOD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "arguments": {"path": "a.py"}}\n</tool_call>'
 BAD = '[seek 0.9] I look\n<tool_call>\n{"name": "view", "argum\n</tool_call>'

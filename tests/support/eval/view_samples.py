@@ -9,6 +9,7 @@ from typing import Any
 
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.collect.episode.spec import task_ref
+from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.eval.records import ArmSummary, CalibrationBin, FlakyTask, LossCurve, Result, Summary
 from gumshoe.eval.score.measures import Bootstrap, compare, compare_all, measures, per_resolved
@@ -37,34 +38,14 @@ from gumshoe.records import (
     WorkspaceSpec,
 )
 
-GOLD = """\
---- a/cart.py
-+++ b/cart.py
-@@ -1,3 +1,3 @@
- def total(prices):
--    tax = 1
-+    tax = 2
-     return sum(prices) * tax
-"""
-WRONG = """\
---- a/cart.py
-+++ b/cart.py
-@@ -1,3 +1,3 @@
- def total(prices):
-     tax = 1
--    return sum(prices) * tax
-+    return sum(prices) * tax * tax
-"""
+CART = b"def total(prices):\n    tax = 1\n    return sum(prices) * tax\n"
+GOLD = make_patch({"cart.py": (CART, CART.replace(b"tax = 1", b"tax = 2"))})
+WRONG = make_patch({"cart.py": (CART, CART.replace(b"* tax", b"* tax * tax"))})
 TOOLS = tuple(
     ToolSchema(name=name, description=f"The tool {name}.", parameters={"type": "object", "properties": {}})
     for name in ("eval", "view", "pdb", "rewrite", "report", "submit")
 )
-SHOWN: dict[str, Any] = {
-    "path": "cart.py",
-    "start": 1,
-    "end": 3,
-    "lines": ["def total(prices):", "    tax = 1", "    return sum(prices) * tax"],
-}
+SHOWN: dict[str, Any] = {"path": "cart.py", "start": 1, "end": 3, "lines": CART.decode().splitlines()}
 FRAME = {"path": "test_cart.py", "line": 9, "function": "test_total", "code": "total(p)"}
 FAILED = {
     "passed": False,
@@ -302,17 +283,12 @@ def _repaired(folder: Path, results: Sequence[Result]) -> list[Result]:
     write_run(folder / "solver" / "seeker", episodes)
     spent = {"solver_steps": 3.0, "solver_tokens": 1120.0, "solver_cost": 0.02, "solver_seconds": 2.5}
     ends = {4: (WRONG, "1 still fail: test_cart.py::test_total"), 5: ("", "no patch")}
-    return [
-        result.model_copy(
-            update={
-                "solver": episode.id,
-                "scores": {**result.scores, **spent},
-                "patch": ends.get(number, (GOLD, ""))[0],
-                "tests": ends.get(number, ("", "4 tests pass"))[1],
-            }
-        )
-        for number, (result, episode) in enumerate(zip(results, episodes, strict=True))
-    ]
+    repaired: list[Result] = []
+    for number, (result, episode) in enumerate(zip(results, episodes, strict=True)):
+        patch, tests = ends.get(number, (GOLD, "4 tests pass"))
+        update = {"solver": episode.id, "scores": {**result.scores, **spent}, "patch": patch, "tests": tests}
+        repaired.append(result.model_copy(update=update))
+    return repaired
 
 
 def _result(arm: str, trajectory: Trajectory, recall: float, solved: float) -> Result:
@@ -330,11 +306,9 @@ def _result(arm: str, trajectory: Trajectory, recall: float, solved: float) -> R
 
 def write_everything(folder: Path, episodes: int = 30) -> Path:
     """`traces`, `dataset`, `eval` and `tasks`, as a demo leaves them."""
-    run = write_run(
-        folder / "traces",
-        [make_trajectory(number, resolved=number % 3 != 0) for number in range(episodes)]
-        + [make_trajectory(0, SEEK, resolved=False, policy="other", said="A needle in the haystack.")],
-    )
+    traces = [make_trajectory(number, resolved=number % 3 != 0) for number in range(episodes)]
+    traces.append(make_trajectory(0, SEEK, resolved=False, policy="other", said="A needle in the haystack."))
+    run = write_run(folder / "traces", traces)
     export_runs([run], folder / "dataset", unresolved=True, test_share=0.3)
     write_evaluation(folder / "eval")
     write_taskset(folder / "tasks", [make_task(number) for number in range(episodes)])

@@ -17,8 +17,6 @@ from gumshoe.eval.view.server import make_app
 from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.eval.web import WebServer, is_loopback
 
-__all__ = ["all_rows", "get", "open_library", "quiet_page", "serving", "viewing"]
-
 PATIENCE_MS = 180_000
 """How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
 
