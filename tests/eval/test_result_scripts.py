@@ -62,9 +62,6 @@ def test_three_in_four_are_hard_and_packages_seen_slow_or_unfinished_are_left_ou
     assert {task.tags["project"] for task in draw(packages=["easy"])} == {"easy"}
 
 
-# --- the ranker ---------------------------------------------------------------------------------------------------
-
-
 def bug(number: int, rng: random.Random) -> dict[str, Any]:
     """A bug of four functions. The fix edits the one that the failing test names."""
     right = rng.randrange(4)

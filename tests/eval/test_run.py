@@ -178,9 +178,6 @@ def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(tmp_path: Path, task
     assert 1 <= summary(tmp_path)["arms"][0]["episodes"] < 360
 
 
-# --- which tasks --------------------------------------------------------------------------------------------------
-
-
 def chosen(source: str | Path, told: list[str] | None = None, **more: Any) -> list[str]:
     arm = ArmConfig(name="a", policy=TracebackConfig())
     config = EvalConfig(out="x", tasks=TasksConfig(source=str(source), **more), arms=(arm,))

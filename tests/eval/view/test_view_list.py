@@ -98,6 +98,7 @@ def test_the_keyboard_alone_opens_an_episode_and_comes_back(listed: Page) -> Non
     expect(listed.locator("li.chosen a")).to_be_focused()
     chosen = listed.locator("li.chosen a").get_attribute("href")
     listed.keyboard.press("Enter")
+    expect(listed.get_by_role("heading", level=2)).to_contain_text("Step 1")
     assert chosen is not None
     assert listed.url.endswith(chosen)
     listed.keyboard.press("Escape")
