@@ -93,9 +93,7 @@ class CommandSolver(Solver):
     def solve(self, attempts: Sequence[Attempt], run: EvalRun, hooks: Hooks) -> Mapping[AttemptKey, Solution]:
         """The outcome of each attempt; attempts that were not reached are missing.
 
-        Raises:
-            SandboxError: a sandbox broke.
-            PolicyError: the program did not start, asked and got no answer, or failed before its endpoint answered.
+        Raises SandboxError if a sandbox broke, and PolicyError as `_check`.
         """
         cache = JsonlCache(self._folder / ATTEMPTS)
         todo = [one for one in attempts if cache.get(self._key(one)) is None]

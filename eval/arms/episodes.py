@@ -172,17 +172,9 @@ class Episodes:
     ) -> tuple[RunResult, dict[TaskSample, Trajectory]]:
         """Plays an episode for each task and sample of an evaluation, unless the folder holds it already.
 
-        Args:
-            run: the evaluation.
-            hooks: told how it is getting on.
-            prepare: changes an episode before it is played; None leaves it out.
-            wrap: puts something around the policy of an episode.
-
-        Returns:
-            How the run ended, and the finished episodes, in the order in which they were planned.
-
-        Raises:
-            GumshoeError: as `Runner.run`; ServeError if a model cannot be served, or its server has died for good.
+        `prepare` changes an episode before it is played, or leaves it out with None; `wrap` puts something around its
+        policy. Returns how the run ended, and the finished episodes, in the order in which they were planned. Raises
+        GumshoeError as `Runner.run`, and ServeError if a model cannot be served, or its server has died for good.
         """
         config = self._config(run)
         with RunFolder(self.folder, config) as opened:

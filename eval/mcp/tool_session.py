@@ -129,12 +129,9 @@ class ToolSession:
     def call(self, name: str, arguments: Mapping[str, JsonValue], control: Control) -> Observation:
         """Carries out one call.
 
-        Raises:
-            SandboxError: the sandbox broke; the next call gets a new one.
-            TaskError: the folder is gone, or its setup fails.
-            ConfigError: the only sandbox available does not isolate.
-            SandboxClosed: the session is closed.
-            Interrupted: `control` was aborted, or the session was closed meanwhile.
+        Raises SandboxError if the sandbox broke: the next call gets a new one; TaskError if the folder is gone, or its
+        setup fails; ConfigError if the only sandbox available does not isolate; SandboxClosed if the session is closed;
+        Interrupted if `control` was aborted, or the session was closed meanwhile.
         """
         with self._calling:
             return self._under(control, lambda: self._call(name, arguments, control))

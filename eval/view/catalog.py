@@ -112,14 +112,9 @@ class EpisodeIndex:
 class Catalog:
     """The episodes in some folders. `refresh` takes in what is new, `start` does so again and again in a thread.
 
-    Attributes:
-        sources: what there is in the folders.
-        version: changes when anything does.
-        era: changes when entries are not only added; what was noted about earlier ones is then void.
-        ready: whether all words of all episodes can be searched.
-
-    Raises:
-        ConfigError: there is nothing to be seen in the folders.
+    `version` changes when anything does, `era` when entries are not only added; what was noted about earlier ones is
+    then void. All words of all episodes can be searched once it is `ready`. Raises ConfigError if there is nothing to
+    be seen in the folders.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:

@@ -58,11 +58,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Source:
-    """One thing to look at.
+    """One thing to look at, called `name` on the screen.
 
-    `slug` stands for it in addresses and stays the same from one start to the next; `name` is what it is called on
-    the screen; `parent` is the slug of the evaluation that a run belongs to; `root` is the given folder, and no file of
-    the source may lie outside it.
+    `slug` stands for it in addresses and stays the same from one start to the next; `parent` is that of the evaluation
+    that a run belongs to; `root` is the given folder, and no file of the source may lie outside it.
     """
 
     slug: str
