@@ -29,8 +29,6 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import Decision, Edit, Observation, TestRun
 from gumshoe.tools.calls.schema import CallSignature, read_signature
 
-__all__ = ["TEXT_LIMIT", "BaseTool", "ConfirmTwice", "FunctionTool", "ToolEvents", "tool"]
-
 TEXT_LIMIT = 8000
 """Characters of an observation's text; what is longer loses its middle."""
 

@@ -14,8 +14,6 @@ from gumshoe.records import Observation, SessionReply
 from gumshoe.text import cut, plain_text
 from gumshoe.tools.base import BaseTool
 
-__all__ = ["Bash"]
-
 _OUTPUT_LIMIT = 4000
 _LONG = 2000
 _STATE_FILES = ("exports", "cwd")

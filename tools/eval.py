@@ -18,8 +18,6 @@ from gumshoe.tools.runs.commands import is_pytest, syntax_error
 from gumshoe.tools.runs.reproductions import FUNCTIONS_AS_TESTS, plan_reproduction, run_reproduction
 from gumshoe.tools.runs.tracebacks import describe_frame, printed_frames, with_frames
 
-__all__ = ["SHOW_OUTCOMES", "Eval", "Reproduce", "as_data", "describe", "failing_outcomes"]
-
 SHOW_OUTCOMES = ("eval", "reproduce")
 """The tools that show the outcome of each test."""
 _DETAILED = 2

@@ -14,8 +14,6 @@ from gumshoe.tools.base import TEXT_LIMIT, BaseTool
 from gumshoe.tools.code.source import SourceFile, read_source
 from gumshoe.tools.runs.commands import syntax_error
 
-__all__ = ["Grep", "ListDir", "Rewrite", "View"]
-
 _MOST_ENTRIES = 200
 _MAX_DEPTH = 8
 _BREAKS = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}

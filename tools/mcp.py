@@ -32,8 +32,6 @@ from gumshoe.text import cut_line, plain_text
 from gumshoe.tools.base import BaseTool
 from gumshoe.tools.runs.commands import PLAIN_OUTPUT, our_program
 
-__all__ = ["ServerTool", "ToolServer"]
-
 START_TIMEOUT_S = 60.0
 _TAIL = 2000
 _POLL_S = 0.5

@@ -23,8 +23,6 @@ from gumshoe.tools.runs.debug_session import (
 )
 from gumshoe.tools.runs.outcomes import describe_end
 
-__all__ = ["Debug"]
-
 
 @dataclass(frozen=True)
 class _State:

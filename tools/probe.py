@@ -15,8 +15,6 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.calls.schema import list_schema
 from gumshoe.tools.evidence.checks import ProbeReading, describe_place, is_at_time, run_probes
 
-__all__ = ["MOST_AT_ONCE", "ProbeTool"]
-
 MOST_AT_ONCE = 16
 _VALUES = 6
 _VALUE = 120

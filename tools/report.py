@@ -22,8 +22,6 @@ from gumshoe.tools.evidence.checks import check_findings, describe_place
 from gumshoe.tools.evidence.facts import all_facts
 from gumshoe.tools.runs.reproductions import reproduction_text, run_reproduction
 
-__all__ = ["PACK_TOKENS", "STILL_FAILS", "Report", "Submit", "pack_tokens"]
-
 PACK_TOKENS = 2000
 """Tokens a pack may have, counted as `pack_tokens` does."""
 

@@ -20,8 +20,6 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.ranking.ranker import rank_by_signals
 from gumshoe.tools.ranking.spectrum import FORMULAS, Spectrum, Suspect, follow, functions_of, rank
 
-__all__ = ["Suspects", "describe_suspect", "shown_suspects"]
-
 RANKER = "ranker"
 _SHOWN = 8
 _REASONS = 2

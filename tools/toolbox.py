@@ -19,19 +19,6 @@ from gumshoe.tools.base import TEXT_LIMIT, BaseTool
 if TYPE_CHECKING:
     from gumshoe.tools.mcp import ToolServer
 
-__all__ = [
-    "BUILTIN",
-    "DEBUG_TOOLS",
-    "REWRITE_TOOLS",
-    "SEEKER_TOOLS",
-    "Toolbox",
-    "decisions_of",
-    "make_toolbox",
-    "make_tools",
-    "tool_names",
-    "with_reproduce",
-]
-
 BUILTIN: dict[str, str] = {
     "listdir": "gumshoe.tools.files:ListDir",
     "view": "gumshoe.tools.files:View",

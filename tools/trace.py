@@ -19,8 +19,6 @@ from gumshoe.tools.runs.outcomes import describe_end
 from gumshoe.tools.runs.trace_comparison import CallComparison, compare, describe_trace, summarize
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, merge, read_trace
 
-__all__ = ["MOST_CALLS", "TraceFunction"]
-
 _RECORD = "calls.jsonl"
 MOST_CALLS = 20
 """The most calls of one side, failing or passing, that are shown and kept in the data."""

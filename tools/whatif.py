@@ -28,18 +28,6 @@ from gumshoe.tools.code.statements import statements_in
 from gumshoe.tools.runs.forked_runs import HELPFUL, ChangeResult, ForkedRuns, KnownRun, run_forked
 from gumshoe.tools.suspects import shown_suspects
 
-__all__ = [
-    "MOST_CHANGES",
-    "MOST_SUSPECTS",
-    "MOST_VARIANTS",
-    "SHOW_CHANGES",
-    "Experiment",
-    "Vary",
-    "WhatIf",
-    "helpful",
-    "stop_command",
-]
-
 SHOW_CHANGES = ("whatif", "vary")
 """The tools whose data has the results of changes, under `variants`."""
 MOST_VARIANTS = 16

@@ -36,8 +36,7 @@ from gumshoe.eval.score.measures import mcnemar
 from gumshoe.eval.score.metrics import acc_at, edited_functions
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import write_atomic
-from gumshoe.tools.ranking.ranker import probabilities, rank_by_signals
-from gumshoe.tools.ranking.signals import SIGNALS
+from gumshoe.tools.ranking.ranker import SIGNALS, probabilities, rank_by_signals
 from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.tracebacks import own_frames
 

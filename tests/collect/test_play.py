@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gumshoe.collect.commands.line_input import DEBUGGER_COMMANDS, suggestions
 from gumshoe.collect.commands.play import WORDS, choose_task, render_observation
-from gumshoe.env.inside.debugger.language import HELP, split_command
+from gumshoe.env.inside.debugger.requests import HELP, split_command
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import Failure, Observation

@@ -33,8 +33,6 @@ import json_repair
 from gumshoe.records import ToolCall, ToolSchema
 from gumshoe.text import FENCE, clean, clean_json
 
-__all__ = ["TAG", "bare_name", "describe_tools", "parse_native", "render_text_calls", "split_text_calls"]
-
 TAG = "<tool_call>"
 _BLOCK = re.compile(r"<tool_call>\s*(?P<call>.*?)\s*(?:(?P<end></tool_call>)|(?=<tool_call>)|\Z)", re.DOTALL)
 _FUNCTION = re.compile(

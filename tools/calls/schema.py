@@ -21,8 +21,6 @@ from pydantic_core import PydanticSerializationError
 from gumshoe.errors import ToolFailure
 from gumshoe.text import clean_json
 
-__all__ = ["CallSignature", "compact_schema", "list_schema", "object_schema", "read_signature"]
-
 _TYPES = {str: "string", int: "integer"}
 _NOISE = {"title", "$defs", "additionalProperties"}
 

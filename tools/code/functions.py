@@ -16,8 +16,6 @@ from gumshoe.protocols import Workspace
 from gumshoe.text import indentation
 from gumshoe.tools.code.source import read_source, split_lines
 
-__all__ = ["MODULE", "Function", "Region", "Span", "enclosing", "find_function", "innermost", "region_of", "spans"]
-
 LONGEST = 2_000_000
 MODULE = "<module>"
 """What lines outside any function or class belong to."""

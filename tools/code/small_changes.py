@@ -17,8 +17,6 @@ from typing import Any, TypeGuard
 
 from gumshoe.tools.code.statements import Statement, blocks_of
 
-__all__ = ["WhatifChange", "changes_at"]
-
 SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
     ast.LtE: (ast.Lt, ast.GtE),

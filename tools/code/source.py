@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from gumshoe.errors import ToolFailure
 
-__all__ = ["SourceFile", "count_common", "read_source", "split_lines"]
-
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 _BOM = "\ufeff"

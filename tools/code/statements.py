@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 
 from gumshoe.text import indentation
 
-__all__ = ["Statement", "blocks_of", "statements_in", "with_change"]
-
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 ACTIVE = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)
 """Expressions that may do something besides having a value."""

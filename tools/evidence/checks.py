@@ -23,16 +23,6 @@ from gumshoe.tools.runs.forked_runs import ChangeResult, ForkedRuns, run_forked
 from gumshoe.tools.runs.tracebacks import doctest_place
 from gumshoe.tools.whatif import MOST_VARIANTS
 
-__all__ = [
-    "ProbeReading",
-    "check_findings",
-    "check_probes",
-    "describe_place",
-    "is_at_time",
-    "read_readings",
-    "run_probes",
-]
-
 MOST_PROBES = 200
 """Probes of one run that stop the program."""
 MOST_READINGS = 20_000

@@ -23,8 +23,6 @@ from gumshoe.tools.runs.traced_calls import is_hidden
 from gumshoe.tools.suspects import describe_suspect
 from gumshoe.tools.whatif import SHOW_CHANGES
 
-__all__ = ["EXCEPTION", "RETURNED", "FactReader", "all_facts", "normal", "numbered_text", "without_numbers"]
-
 EXCEPTION = "__exception__"
 RETURNED = "__return__"
 _BEGINNING = 20

@@ -22,23 +22,6 @@ from gumshoe.tools.code.functions import Span, innermost, spans
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.runs.commands import Script, is_pytest, read_written
 
-__all__ = [
-    "FORMULAS",
-    "Formula",
-    "Spectrum",
-    "Suspect",
-    "barinel",
-    "dstar",
-    "follow",
-    "functions_of",
-    "ochiai",
-    "rank",
-    "read_sources",
-    "read_spectrum",
-    "tarantula",
-    "worst_lines",
-]
-
 _RECORD = "lines.json"
 _FILE_BYTES = 16 << 20
 _FILES = 2000

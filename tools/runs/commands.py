@@ -22,23 +22,6 @@ from gumshoe.protocols import Sandbox, Workspace
 from gumshoe.records import ExecResult
 from gumshoe.tools.code.source import split_lines
 
-__all__ = [
-    "NO_TRACEBACKS",
-    "PLAIN_OUTPUT",
-    "Script",
-    "debug_argv",
-    "ignores_path",
-    "is_pytest",
-    "our_plugin",
-    "our_program",
-    "pytest_options",
-    "python_behind",
-    "python_words",
-    "read_written",
-    "syntax_error",
-    "tox_variables",
-]
-
 PLAIN_OUTPUT = {"TERM": "dumb", "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
 """Variables with which programs print plain text, and at once."""
 NO_TRACEBACKS = "--tb=no"

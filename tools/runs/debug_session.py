@@ -21,22 +21,6 @@ from gumshoe.text import cut, cut_line, plain_text
 from gumshoe.tools.code.source import count_common, split_lines
 from gumshoe.tools.runs.commands import PLAIN_OUTPUT, debug_argv
 
-__all__ = [
-    "Announcement",
-    "Answer",
-    "BreakpointState",
-    "CommandResult",
-    "DebugSession",
-    "DebuggerStop",
-    "Exchange",
-    "describe_results",
-    "follow",
-    "moved_line",
-    "program_output",
-    "read_announcement",
-    "read_answer",
-]
-
 _GRACE_S = 5.0
 _START_TIMEOUT_S = 60.0
 MOST_COMPARED = 4_000_000

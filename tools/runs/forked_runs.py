@@ -17,18 +17,6 @@ from gumshoe.text import cut_line, indentation, plural
 from gumshoe.tools.runs.commands import Script, our_plugin
 from gumshoe.tools.runs.outcomes import read_outcomes
 
-__all__ = [
-    "HELPFUL",
-    "ChangeResult",
-    "Effect",
-    "ForkOutcome",
-    "ForkedRuns",
-    "KnownRun",
-    "read_answers",
-    "read_changes",
-    "run_forked",
-]
-
 _SEEN_BYTES = 16 << 20
 _ASSIGNMENT = re.compile(r"[^\s=(]+ *=(?!=)")
 _CONDITION = re.compile(r"condition |(?:true|false)$", re.IGNORECASE)

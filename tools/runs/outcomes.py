@@ -31,16 +31,6 @@ from gumshoe.tools.runs.commands import (
     tox_variables,
 )
 
-__all__ = [
-    "Launch",
-    "describe_end",
-    "outcomes_of",
-    "parse_unittest",
-    "plan_launch",
-    "read_outcomes",
-    "record_variables",
-]
-
 RECORD = "outcomes.jsonl"
 RECORDER = "runs.unittest_runs"
 FILE_BYTES, LINE_BYTES = 16 << 20, 64 << 10

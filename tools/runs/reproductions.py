@@ -12,8 +12,6 @@ from gumshoe.records import Reproduction, TestRun
 from gumshoe.tools.runs.commands import is_pytest, python_words
 from gumshoe.tools.runs.tracebacks import with_frames
 
-__all__ = ["FUNCTIONS_AS_TESTS", "plan_reproduction", "reproduction_text", "run_reproduction"]
-
 NAME = "test_reproduction"
 HANDED_OVER_BYTES = 4 << 10
 """A longer test is not part of a report: it would cost its reader more than the rest."""

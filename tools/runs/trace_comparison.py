@@ -15,8 +15,6 @@ from gumshoe.tools.code.functions import Function
 from gumshoe.tools.code.source import count_common
 from gumshoe.tools.runs.traced_calls import Trace, TracedCall, is_hidden
 
-__all__ = ["Branch", "CallComparison", "Differences", "ValueDifference", "compare", "describe_trace", "summarize"]
-
 _NAMED = 6
 """Arguments and results that are kept of what occurs on one side only."""
 _MOST_VALUES = 6

@@ -10,16 +10,6 @@ from gumshoe.protocols import Workspace
 from gumshoe.records import DebugFrame, TestOutcome, TestRun
 from gumshoe.text import cut_line
 
-__all__ = [
-    "describe_frame",
-    "doctest_place",
-    "exception_text",
-    "own_frames",
-    "printed_frames",
-    "telling_line",
-    "with_frames",
-]
-
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>[1-9]\d{0,8})(?!\d)(?:, in (?P<function>\S+))?')
 _DOCTEST = re.compile(r":(?P<line>[1-9]\d{0,8}): DocTestFailure$", re.MULTILINE)
 _TELLING = re.compile(r"\b\w*(?:Error|Exception|Warning)\b|\bassert\b")

@@ -11,8 +11,6 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
-__all__ = ["Caller", "Trace", "TracedCall", "is_hidden", "merge", "read_trace"]
-
 FILE_BYTES = 8 << 20
 MOST_CALLS = 2000
 MOST_LINES = 50_000

@@ -17,9 +17,8 @@ answers nothing until it is interrupted; when it has ended, a checkpoint that is
 |---|---|
 | `main` | the program: starts the debugger and runs what is to be debugged; its docstring has the protocol |
 | `tracer` | `Debugger`: what each trace event means, and when to stop |
-| `requests` | the request in hand, and its answer |
+| `requests` | how commands are written; the request in hand, and its answer |
 | `commands`, `inspection` | the commands: those that go on, set breakpoints and travel in time; those that only look |
-| `language` | how commands are written |
 | `breakpoints` | breakpoints, watches and logpoints, and whether a line has one |
 | `stops` | a stop and its frames; how far a step goes; what frames are at |
 | `tracing` | sets the trace function as late as possible, since it slows down all code; has a table of the states |

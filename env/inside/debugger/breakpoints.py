@@ -4,7 +4,7 @@ import collections
 
 from ..functions import code_lines
 from ..values import describe_exception, full_repr, short_repr, shorten
-from .language import CommandError
+from .requests import CommandError
 from .stops import END_OF_ITERATION, line_of
 
 _END_OF_ITERATION = tuple(kind.__name__ for kind in END_OF_ITERATION)

@@ -18,7 +18,7 @@ import signal
 import socket
 
 from ..programs.program import flush_output
-from .language import CommandError
+from .requests import CommandError
 
 RESTORED = 213
 """Exit code of a process that gave way to a checkpoint."""

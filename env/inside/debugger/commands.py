@@ -11,7 +11,7 @@ from ..values import shorten
 from .breakpoints import is_loaded
 from .files import function_line
 from .inspection import NOT_STARTED, Inspection
-from .language import HELP, CommandError, check_expression, number, split_command
+from .requests import HELP, CommandError, check_expression, number, split_command
 from .stops import Plan, Stop, caller_of, stack_of
 
 _get_ident = threading.get_ident

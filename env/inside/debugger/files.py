@@ -11,7 +11,7 @@ import warnings
 
 from ..functions import body_line, code_lines, code_objects, descend, is_function, last_line
 from ..programs.project import FOREIGN, module_files
-from .language import CommandError
+from .requests import CommandError
 
 SEARCH_LIMIT = 3000
 """How many files are searched for a function."""

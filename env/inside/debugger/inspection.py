@@ -9,7 +9,7 @@ import threading
 
 from ..functions import code_lines, code_objects, parameters
 from ..values import describe_exception, full_repr, short_repr, shorten, text_of
-from .language import CommandError, number
+from .requests import CommandError, number
 
 NOT_STARTED = "the program is not started: set breakpoints, then c"
 _get_ident = threading.get_ident

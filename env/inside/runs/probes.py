@@ -20,7 +20,7 @@ import time
 
 from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
-from ..debugger.language import CommandError
+from ..debugger.requests import CommandError
 from ..debugger.stops import caller_of, failing_frames
 from ..programs.channel import append_lines
 from ..programs.program import flush_output
