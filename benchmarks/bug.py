@@ -13,8 +13,6 @@ from gumshoe.env.diff.parse import gold_lines, parse_patch
 from gumshoe.env.tasks import load_tasks
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Bug", "as_bug", "find_bug", "gold_edit", "with_copy"]
-
 
 @dataclass(frozen=True)
 class Bug:

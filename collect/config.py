@@ -12,35 +12,6 @@ from gumshoe.config import Config, WebAddress
 from gumshoe.env.config import SandboxConfig
 from gumshoe.records import Limits, Usage
 
-__all__ = [
-    "ONLY_LOOKING_KINDS",
-    "TRUSTED_KINDS",
-    "AgentConfig",
-    "AnthropicConfig",
-    "ApiVersion",
-    "BranchConfig",
-    "BudgetConfig",
-    "CollectConfig",
-    "CustomConfig",
-    "HumanConfig",
-    "InvestigatorConfig",
-    "LimitsConfig",
-    "ModelConfig",
-    "ModelSettings",
-    "OpenAIConfig",
-    "PolicyConfig",
-    "Prices",
-    "RayConfig",
-    "ReplayConfig",
-    "RetryConfig",
-    "ScriptedConfig",
-    "SuspectConfig",
-    "TasksConfig",
-    "TeacherConfig",
-    "TracebackConfig",
-    "VaryConfig",
-]
-
 
 class PolicyKind(Config):
     """What each kind of policy says of itself.

@@ -25,21 +25,6 @@ from gumshoe.records import ContextPack, Finding, Location, Step, Task, WhatIfPr
 from gumshoe.tools.code.functions import Region, region_of
 from gumshoe.tools.evidence.facts import normal
 
-__all__ = [
-    "Gold",
-    "Overlap",
-    "build_pack",
-    "clean_path",
-    "grounded_share",
-    "headline",
-    "is_quoted",
-    "lines_overlap",
-    "observation_texts",
-    "pack_arguments",
-    "pack_text",
-    "with_pack",
-]
-
 MAX_VALUES = 2
 """The most values of variables that a pack which knows the cause cites."""
 Gold = Mapping[str, Set[int]]

@@ -23,8 +23,6 @@ from gumshoe.records import Completion, Observation, StopReason
 from gumshoe.text import escape
 from gumshoe.tools.calls.parsing import describe_tools
 
-__all__ = ["TextWrapper"]
-
 
 class TextWrapper(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     """A `DebugEnv` whose actions are what a model writes and whose observations are what it reads.

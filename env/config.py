@@ -9,8 +9,6 @@ from pydantic import Field
 from gumshoe.config import Config
 from gumshoe.protocols import SandboxKind
 
-__all__ = ["SandboxConfig"]
-
 
 class SandboxConfig(Config):
     """Where programs run, and how much they may use there."""

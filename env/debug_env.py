@@ -49,8 +49,6 @@ from gumshoe.tools.base import BaseTool
 from gumshoe.tools.report import STILL_FAILS
 from gumshoe.tools.toolbox import DEBUG_TOOLS, make_toolbox, with_reproduce
 
-__all__ = ["ENV_ID", "DebugEnv", "EnvironmentInfo"]
-
 ENV_ID = "gumshoe/Debug-v0"
 NOT_RUN = ExecResult(exit_code=None, output="", duration_s=0.0)
 FILES_NAMED = 5

@@ -18,8 +18,6 @@ from gumshoe.errors import SandboxError, TaskError
 from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult, Task
 
-__all__ = ["Repositories", "remove_future", "run_git"]
-
 TIMEOUT_S = 600.0
 # A repository's own hooks and helpers stay unused, and so do a person's settings.
 GIT = (

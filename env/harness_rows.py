@@ -24,8 +24,6 @@ from gumshoe.env.tasks.swebench import image_of
 from gumshoe.env.tasks.taskset import named
 from gumshoe.errors import TaskError
 
-__all__ = ["COMPLETED", "eval_script", "harness_row", "harness_rows"]
-
 SOURCE = "swebench 4.1.0"
 """Where the facts come from."""
 FACTS = Path(__file__).with_name("harness_specs.yaml")

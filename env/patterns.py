@@ -8,8 +8,6 @@ from pathspec import GitIgnoreSpec
 
 from gumshoe.errors import TaskError
 
-__all__ = ["Patterns"]
-
 
 class Patterns:
     """A list of gitignore patterns.

@@ -17,8 +17,6 @@ from gumshoe.errors import ToolFailure
 from gumshoe.records import ToolCall
 from gumshoe.tools.base import BaseTool
 
-__all__ = ["MAX_TEXT", "AnyText", "ToolAction", "action_space", "observation_space", "tool_call"]
-
 ToolAction = tuple[int, Mapping[str, Any]]
 
 MAX_TEXT = 1_000_000

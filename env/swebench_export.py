@@ -23,8 +23,6 @@ from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
 from gumshoe.tools.runs.commands import is_pytest
 
-__all__ = ["Exported", "export_tasks", "write_context"]
-
 ROWS, BUILD = "rows.jsonl", "build.sh"
 BASE = "gumshoe-base"
 COMMIT = f"""\

@@ -20,17 +20,6 @@ from pydantic import TypeAdapter
 from gumshoe.errors import TaskError
 from gumshoe.storage import cache_folder, read_json
 
-__all__ = [
-    "INSIDE",
-    "RECORD",
-    "InstalledEnvironment",
-    "Lock",
-    "environment_folder",
-    "environment_of",
-    "find_environment",
-    "is_installed",
-]
-
 INSIDE = "/environment"
 RECORD = "environment.json"
 NAME = re.compile(r"[0-9a-f]{16}")

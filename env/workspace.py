@@ -16,8 +16,6 @@ from gumshoe.records import Edit, Entry, Match, Reproduction, Task, TestRun
 from gumshoe.tools.runs.commands import NO_TRACEBACKS, python_behind
 from gumshoe.tools.runs.outcomes import outcomes_of, plan_launch, record_variables
 
-__all__ = ["READONLY_FILE", "Workspace"]
-
 HIDE_FILE, READONLY_FILE = ".debugignore", ".debugreadonly"
 ALWAYS_HIDDEN = (
     ".git/",

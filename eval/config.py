@@ -13,18 +13,6 @@ from gumshoe.collect.config import AgentConfig, LimitsConfig, PolicyConfig, RayC
 from gumshoe.config import Config, ConfigT, WebAddress
 from gumshoe.env.config import SandboxConfig
 
-__all__ = [
-    "AnswersConfig",
-    "ArmConfig",
-    "CommandConfig",
-    "EvalConfig",
-    "HarnessConfig",
-    "ReferenceName",
-    "SamplingConfig",
-    "ServeConfig",
-    "SolverConfig",
-]
-
 ReferenceName = Literal["solo", "no_pack", "static", "oracle_pack", "debug", "rewrite"]
 
 

@@ -46,8 +46,6 @@ from gumshoe.protocols import Scorer
 from gumshoe.storage import read_json, read_jsonl, write_atomic, write_jsonl
 from gumshoe.text import plural
 
-__all__ = ["Evaluation", "check_disk", "choose_tasks", "evaluate", "read_losses"]
-
 Say = Callable[[str], None]
 BASE_KB = 100 << 10
 EPISODE_KB = 512

@@ -20,8 +20,6 @@ from gumshoe.errors import PatchError, TaskError
 from gumshoe.eval.records import FlakyTask
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["Grader", "PatchGrade", "Submission", "describe_run", "describe_verdict", "find_flaky"]
-
 KeyT = TypeVar("KeyT")
 MOST_NAMED = 3
 """How many failing tests are named."""

@@ -26,8 +26,6 @@ from gumshoe.eval.score.metrics import valid_share
 from gumshoe.records import Completion, ContextPack, Oracle, Step, Task
 from gumshoe.tools import Toolbox, make_tools
 
-__all__ = ["ChatRequest", "LiveConfig", "LiveEpisode", "LiveEpisodes", "episode_scores", "open_episodes"]
-
 SCORES = ("line_f1", "grounding", "cost", "format")
 
 

@@ -17,8 +17,6 @@ from typing import IO, Any
 
 from gumshoe.errors import DatasetError
 
-__all__ = ["Masks"]
-
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 

@@ -21,8 +21,6 @@ from gumshoe.eval.live import LiveConfig, LiveEpisode, LiveEpisodes
 from gumshoe.records import Completion, StopReason, ToolCall
 from gumshoe.text import escape
 
-__all__ = ["DebugAction", "DebugEnvironment", "DebugObservation", "OpenEnvConfig", "make_app"]
-
 
 class OpenEnvConfig(LiveConfig):
     """One server."""

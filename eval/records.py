@@ -8,19 +8,6 @@ from pydantic import Field
 
 from gumshoe.records import SCHEMA_VERSION, PolicyInfo, Record, StopReason
 
-__all__ = [
-    "ALL",
-    "ArmSummary",
-    "CalibrationBin",
-    "Comparison",
-    "FlakyTask",
-    "LossCurve",
-    "Measured",
-    "Prediction",
-    "Result",
-    "Summary",
-]
-
 ALL = "all"
 """The group of all tasks, whatever their split."""
 

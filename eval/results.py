@@ -29,8 +29,6 @@ from gumshoe.plugins import METRICS, announced, load_named
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Score, Task, Trajectory
 
-__all__ = ["load_scorers", "make_results", "score_trajectory", "summarize", "timing"]
-
 OWN = frozenset({*BY_NAME, *UNAVERAGED})
 """The names that metrics of others cannot have."""
 SOLVER = "solver"

@@ -34,19 +34,6 @@ from gumshoe.eval.config import EvalConfig
 from gumshoe.eval.records import Prediction, Result
 from gumshoe.storage import describe, read_json, read_jsonl, write_atomic, write_jsonl
 
-__all__ = [
-    "HarnessReport",
-    "OfficialGrades",
-    "Prediction",
-    "check_rows",
-    "check_tools",
-    "grade_officially",
-    "read_predictions",
-    "run_evaluation",
-    "run_harness",
-    "with_official",
-]
-
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 REPORT_VERSION = 2
 CONTAINER_GONE = "No such container"

@@ -19,8 +19,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["CONTENT_POLICY", "Guard", "WebServer", "is_loopback", "make_token", "serve_programs"]
-
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

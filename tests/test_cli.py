@@ -19,7 +19,7 @@ from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
 from gumshoe.eval.config import CommandConfig
-from gumshoe.eval.swebench import Prediction
+from gumshoe.eval.records import Prediction
 from gumshoe.standard_streams import StatusLine, screened_streams
 from gumshoe.storage import write_jsonl
 

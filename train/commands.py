@@ -25,8 +25,6 @@ from gumshoe.train.rows.render import Rendered
 if TYPE_CHECKING:
     from gumshoe.train.run import TrainResult
 
-__all__ = ["configure_preflight", "configure_train", "configure_unpack", "run_preflight", "run_train", "run_unpack"]
-
 
 TRAIN_EXAMPLES = """\
 examples:

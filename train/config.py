@@ -14,18 +14,6 @@ from gumshoe.errors import ConfigError
 from gumshoe.plugins import search_beside
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
-__all__ = [
-    "AnyConfig",
-    "DpoConfig",
-    "GrpoConfig",
-    "LiveSection",
-    "LoraSection",
-    "RowsConfig",
-    "TrainConfig",
-    "TrainerConfig",
-    "read_config",
-]
-
 
 class LoraSection(Config):
     """Low-rank adapters. They are merged into the weights when training ends."""

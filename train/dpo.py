@@ -34,9 +34,6 @@ from gumshoe.train.run import (
     torch_threads,
 )
 
-__all__ = ["Pairs", "PreferencePair", "fitting_pairs", "load_pairs", "pair_of", "prepare_pairs", "train_dpo"]
-
-
 _MOST_NAMED = 3
 
 

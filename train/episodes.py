@@ -20,8 +20,6 @@ from gumshoe.train.rows.render import encode_chat
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = ["Episode", "EpisodeSource", "GeneratedTurn", "Message", "Request", "generate_turn", "open_episodes", "play"]
-
 Message = dict[str, Any]
 
 

@@ -51,8 +51,6 @@ from gumshoe.train.run import (
     trainer_arguments,
 )
 
-__all__ = ["TokenRollouts", "train_grpo"]
-
 Tokens = list[int]
 Broken = SandboxError | TaskError
 Generate = Callable[[list[Tokens]], tuple[list[Tokens], list[list[float]] | None]]

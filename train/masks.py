@@ -26,8 +26,6 @@ from gumshoe.train.model import load_tokenizer, quieten, training_template
 from gumshoe.train.rows.dataset import checked_row
 from gumshoe.train.rows.render import Kind, Rendered, Renderer, spans, turn_starts
 
-__all__ = ["answer_rows", "mask_text"]
-
 _STYLES: dict[Kind, str] = {"trained": "black on green", "masked": "black on yellow", "read": "dim"}
 
 

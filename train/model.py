@@ -31,26 +31,6 @@ if TYPE_CHECKING:
     from peft import LoraConfig
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-__all__ = [
-    "check_targets",
-    "check_tools",
-    "in_bf16",
-    "load_model",
-    "load_tokenizer",
-    "load_weights",
-    "local_model",
-    "merge_adapters",
-    "on_accelerator",
-    "open_renderer",
-    "quieten",
-    "read_template",
-    "served_template",
-    "starting_tokenizer",
-    "template_to_serve",
-    "training_template",
-    "unpack",
-]
-
 _BUNDLED = Path(__file__).parent / "templates"
 _COMMENT_OR_MARK = re.compile(r"\{#(-?).*?(-?)#\}|\{%(-?)\s*(?:end)?generation\s*(-?)%\}", re.DOTALL)
 _DATE = re.compile(r"strftime_now\([^()]*\)")

@@ -34,24 +34,6 @@ from gumshoe.storage import append_line, new_folder, write_atomic, write_jsonl
 from gumshoe.train.config import LoraSection, RowsConfig, TrainerConfig
 from gumshoe.train.model import in_bf16, local_model, merge_adapters, on_accelerator
 
-__all__ = [
-    "RENDERED_AS_TRAINED",
-    "Facts",
-    "TrainResult",
-    "TrainingFolder",
-    "fit",
-    "is_sharded",
-    "last_logged",
-    "lora_arguments",
-    "render_card",
-    "render_facts",
-    "rows_arguments",
-    "save_model",
-    "torch_threads",
-    "trackers",
-    "trainer_arguments",
-]
-
 RENDERED_AS_TRAINED = "The chat template in this folder renders a conversation as it was trained."
 
 _CHECKPOINTS = "checkpoints"

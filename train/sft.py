@@ -41,8 +41,6 @@ from gumshoe.train.run import (
     torch_threads,
 )
 
-__all__ = ["PreparedRows", "SeekerTrainer", "indistinguishable_tokens", "prepare_rows", "train_sft"]
-
 _METRIC = {"last": None, "eval_loss": "eval_loss", "seeker": "eval_seeker_score"}
 _SAME = 0.999
 """Cosine of two rows of an output layer from which they are taken for the same."""

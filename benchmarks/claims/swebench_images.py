@@ -30,7 +30,8 @@ from gumshoe.env.tasks.rows import read_rows
 from gumshoe.env.verifier import grade_all
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import GumshoeError
-from gumshoe.eval.swebench import Prediction, run_harness
+from gumshoe.eval.records import Prediction
+from gumshoe.eval.swebench import run_harness
 from gumshoe.records import Observation, Oracle, Task, ToolCall
 
 DOCKER = SandboxConfig(kind="docker", pull="never")

@@ -21,8 +21,6 @@ from gumshoe.collect.policies.strategy import Situation, StrategyPolicy, Turn
 from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.records import Decision, Task
 
-__all__ = ["Reading", "make"]
-
 GIVE_UP = Turn(Decision.REPORT, None, "Nothing that the test calls is defined in the project.")
 LINES_OF_A_TEST, LINES_OF_A_FUNCTION, NAMES = 24, 60, 6
 _FAILING = re.compile(r"(\w+)(?:\[.*\])? fails:")

@@ -12,8 +12,6 @@ from benchmarks.bug import gold_edit
 from gumshoe.env.diff.parse import parse_patch
 from gumshoe.records import Completion, Message, Oracle, Task, ToolCall, ToolSchema
 
-__all__ = ["EDIT_TURN", "Editor", "edits_of"]
-
 EDIT_TURN = 3
 
 

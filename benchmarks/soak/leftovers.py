@@ -12,8 +12,6 @@ from pathlib import Path
 
 from tests.support.sandboxes.processes import descendants
 
-__all__ = ["adopt_orphans", "containers_of", "finished", "processes_left"]
-
 PR_SET_CHILD_SUBREAPER = 36
 GONE_S = 60.0
 """Seconds after which everything that a killed run started must be gone. A daemon on a busy machine is not quick."""

@@ -21,8 +21,6 @@ from gumshoe.env.diff import make_patch
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-__all__ = ["SoakModel", "is_hostile", "make_tasks", "serve_model"]
-
 CLEAN = "def total(items):\n    return sum(items)\n"
 TESTS = """import unittest
 

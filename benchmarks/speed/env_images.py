@@ -15,8 +15,6 @@ from gumshoe.env import DebugEnv, SandboxConfig
 from gumshoe.env.swebench_export import write_context
 from gumshoe.records import Task, ToolCall, WorkspaceSpec
 
-__all__ = ["image_figures", "timed"]
-
 WITHOUT = {"workdir": "/testbed", "environment": None}
 """How the image's workspace differs: resets and restores need nothing that the tests import."""
 

@@ -9,8 +9,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["BARE_BESIDE", "QUICK", "WARM", "goals", "show"]
-
 BARE_BESIDE = "bare test command, compared with the verdict"
 QUICK = ("view", "listdir", "grep", "bash true", "pdb p")
 WARM = {"eval": 0.5, "pdb restart, b, c": 0.5}

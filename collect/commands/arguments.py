@@ -14,8 +14,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Task
 from gumshoe.storage import read_records
 
-__all__ = ["add_repository_arguments", "policy_of", "repository_options"]
-
 
 def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str) -> None:
     """Adds the folder and how its tests run; `entrypoint` says what that command is for."""

@@ -34,8 +34,6 @@ from gumshoe.plugins import search_beside
 from gumshoe.protocols import close_policy
 from gumshoe.records import Trajectory
 
-__all__ = ["ProgressDisplay", "collect", "configure_collect", "run_collect"]
-
 PLAIN_EVERY_S = 10.0
 EPILOG = """\
 examples:

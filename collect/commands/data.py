@@ -23,17 +23,6 @@ from gumshoe.records import Trajectory
 from gumshoe.storage import new_folder, read_records, write_atomic
 from gumshoe.text import plural
 
-__all__ = [
-    "configure_convert",
-    "configure_export",
-    "configure_filter",
-    "filter_runs",
-    "run_convert",
-    "run_export",
-    "run_filter",
-]
-
-
 FILTER_EXAMPLES = """\
 examples:
   gumshoe filter runs/a --out runs/a-good --rule resolved --rule loops --rule leakage

@@ -31,14 +31,6 @@ from gumshoe.records import ContextPack, Decision, Trajectory
 from gumshoe.standard_streams import print_text
 from gumshoe.text import plural
 
-__all__ = [
-    "configure_debug",
-    "configure_init",
-    "run_debug",
-    "run_init",
-]
-
-
 INIT_EXAMPLES = """\
 examples:
   gumshoe init

@@ -15,8 +15,6 @@ from prompt_toolkit.history import InMemoryHistory
 from gumshoe.collect.policies.human import line_parameter
 from gumshoe.records import ToolSchema
 
-__all__ = ["DEBUGGER_COMMANDS", "LineInput", "PipeInput", "Suggestion", "TerminalInput", "suggestions"]
-
 END_OF_TEXT = "."
 
 

@@ -30,9 +30,6 @@ from gumshoe.text import visible
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.toolbox import tool_names
 
-__all__ = ["WORDS", "Game", "choose_task", "configure_play", "render_observation", "render_patch", "run_play"]
-
-
 STEPS = 1_000_000
 DEFAULT_SOURCE = "casebook"
 

@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from gumshoe.env.config import SandboxConfig
     from gumshoe.records import ContextPack, Task
 
-__all__ = [
-    "check_pack",
-    "configure_probe",
-    "configure_status",
-    "run_probe",
-    "run_status",
-    "summarize",
-    "unfinished_trees",
-]
-
 
 def configure_status(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""

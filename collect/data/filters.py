@@ -42,8 +42,6 @@ from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl, read_records
 from gumshoe.tools.toolbox import decisions_of
 
-__all__ = ["Rule", "make_rule", "rejecting_rule", "rule_names", "succeeded"]
-
 LEAKS = re.compile(
     r"(?:^|[\s/'\"])\.git(?:/|\b(?!ignore|attributes))|\bgit(?:\s+-\S+(?:\s+[^\s-]\S*)??)*\s+(?:log|show|reflog|stash|fetch|pull|blame|"
     r"diff|checkout|cat-file|rev-list|bundle|fsck)\b|\b(?:ORIG_HEAD|FETCH_HEAD)\b|oracles?\.jsonl?\b|gold_patch|"

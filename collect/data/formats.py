@@ -33,8 +33,6 @@ from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.records import Completion, Message, Observation, PolicyInfo, Step, ToolCall, Trajectory, Usage
 from gumshoe.storage import read_json, read_jsonl, write_atomic, write_lines
 
-__all__ = ["FORMATS", "Format", "all_from_atif", "from_atif", "to_atif", "write_atif"]
-
 VERSION = "ATIF-v1.8"
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 OURS = "gumshoe"

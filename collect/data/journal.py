@@ -19,8 +19,6 @@ from pydantic import JsonValue
 from gumshoe.records import Completion, Observation, Record
 from gumshoe.storage import append_line, open_append, read_records, write_jsonl
 
-__all__ = ["Diverged", "Journal", "JournalContent", "JournaledTurn", "comparable", "read_journal"]
-
 _VARYING = (
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "0x"),
     (re.compile(r"(?<=\.\.\.)[0-9a-fA-F]{4,}(?=>)"), "0x"),  # the end of an address that pytest has shortened

@@ -31,20 +31,6 @@ from gumshoe.records import (
 from gumshoe.storage import describe, parse_json
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = [
-    "AnsweredTurn",
-    "assemble",
-    "content_text",
-    "foreign_task",
-    "from_messages",
-    "from_mini_swe_agent",
-    "from_row",
-    "from_swe_agent",
-    "reading",
-    "tool_answer",
-    "tool_schema",
-]
-
 
 @dataclass(frozen=True)
 class AnsweredTurn:

@@ -44,18 +44,6 @@ from gumshoe.storage import (
     write_lines,
 )
 
-__all__ = [
-    "TRAJECTORIES",
-    "Again",
-    "Copies",
-    "RunFolder",
-    "read_failures",
-    "read_state",
-    "read_trajectories",
-    "run_identity",
-    "write_trajectories",
-]
-
 TRAJECTORIES = "trajectories.jsonl"
 FAILURES = "failures.jsonl"
 REPLACED = "replaced.jsonl"

@@ -12,8 +12,6 @@ from statistics import fmean
 from gumshoe.collect.episode.spec import REPORT_SCORE
 from gumshoe.records import BranchPoint, Decision, Trajectory
 
-__all__ = ["DecisionValue", "Node", "Trees", "node_of", "outcome_of"]
-
 
 @dataclass(frozen=True)
 class Node:

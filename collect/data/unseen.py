@@ -55,8 +55,6 @@ from gumshoe.tools.evidence.facts import normal, without_numbers
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.toolbox import decisions_of
 
-__all__ = ["Unseen", "unseen"]
-
 Kind = Literal["place", "name", "number", "string"]
 Where = Literal["rationale", "call", "report", "edit"]
 

@@ -25,22 +25,6 @@ from gumshoe.records import Completion, Decision, Message, ToolCall, ToolSchema
 from gumshoe.text import cut_line
 from gumshoe.tools.calls.parsing import describe_tools, render_text_calls, split_text_calls
 
-__all__ = [
-    "ParsedDecision",
-    "as_native_chat",
-    "as_template_chat",
-    "as_text_chat",
-    "as_text_messages",
-    "count_turns",
-    "describe_turn",
-    "elide",
-    "elision_point",
-    "format_decision",
-    "parse_decision",
-    "read_turn",
-    "split_thought",
-]
-
 THINK_END = "</think>"
 CHARACTERS_A_TOKEN = 4
 MOST_CHARACTERS = 60

@@ -45,8 +45,6 @@ from gumshoe.records import (
 from gumshoe.tools.calls.parsing import bare_name
 from gumshoe.tools.evidence.facts import FactReader
 
-__all__ = ["NOT_RUN", "AnyEnv", "Episode", "EpisodeSnapshot", "MakeEnv", "Perform", "Request", "StepResult"]
-
 AnyEnv: TypeAlias = gymnasium.Env[Any, Any]
 """A `DebugEnv`, or a wrapper around one, such as `gymnasium.make` returns."""
 MakeEnv: TypeAlias = Callable[..., AnyEnv]

@@ -28,18 +28,6 @@ from gumshoe.collect.prompts import PROMPTS, read_template, render
 from gumshoe.errors import TaskError
 from gumshoe.records import BranchPoint, Message, Oracle, Task, TaskRef, ToolSchema
 
-__all__ = [
-    "REPORT_SCORE",
-    "Agent",
-    "EpisodeSpec",
-    "Regime",
-    "chosen_tasks",
-    "make_agent",
-    "nudge",
-    "task_ref",
-    "wanted_tasks",
-]
-
 log = logging.getLogger(__name__)
 
 REPORT_SCORE = "line_f1"

@@ -25,25 +25,6 @@ from gumshoe.tools.eval import SHOW_OUTCOMES, failing_outcomes
 from gumshoe.tools.evidence.facts import EXCEPTION, FactReader, numbered_text
 from gumshoe.tools.runs.tracebacks import own_frames, telling_line
 
-__all__ = [
-    "NEAR",
-    "FailingTest",
-    "ToolOutput",
-    "fact_of_change",
-    "failures",
-    "first_failure",
-    "last_own_frame",
-    "outputs_of_steps",
-    "reproduction_of",
-    "seen_code",
-    "shown_code",
-    "shown_text",
-    "stop_at",
-    "telling_values",
-    "tool_message",
-    "tool_outputs",
-]
-
 AGAIN = "\nThis is the same call as in the last turn, with the same result: make another one."
 PROGRAM = "the program"
 """Stands for the test if individual tests are not known."""

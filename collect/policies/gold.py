@@ -14,8 +14,6 @@ from gumshoe.env.diff import gold_lines
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
-__all__ = ["Gold", "GoldEdit", "read_gold"]
-
 IDLE = re.compile(r"\s*(?:#|import\s|from\s.*\simport\s|$)")
 """A line that does nothing when it runs, or only imports."""
 

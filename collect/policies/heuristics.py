@@ -19,8 +19,6 @@ from gumshoe.tools.runs.forked_runs import ChangeResult, Effect, read_changes
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.whatif import helpful, stop_command
 
-__all__ = ["SUSPECT", "TRACEBACK", "OneLook", "VarySuspects"]
-
 NOTHING = "Running the tests shows no suspect."
 CLAIMS: dict[Effect, str] = {
     "fixes_all": "this change repairs it",

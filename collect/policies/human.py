@@ -18,8 +18,6 @@ from gumshoe.config import parse_yaml
 from gumshoe.protocols import Policy, close_policy
 from gumshoe.records import Completion, Message, ToolCall, ToolSchema
 
-__all__ = ["HumanPolicy", "line_parameter", "parse_command", "read_line"]
-
 HELP = """\
 one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3, view cart.py 3
 a decision first: [seek 0.8] why               kept for the next call

@@ -18,8 +18,6 @@ from gumshoe.collect.config import AnthropicConfig, ModelConfig, OpenAIConfig, P
 from gumshoe.config import Config, load_config, validate
 from gumshoe.errors import ConfigError
 
-__all__ = ["TEMPLATE", "LLMFile", "find_key", "llm_path", "load_llm", "with_llm", "write_template"]
-
 TEMPLATE = """\
 # The models you use with gumshoe. A run names one of them:
 #   gumshoe collect CONFIG -p policy.kind=openai -p policy.model=gpt

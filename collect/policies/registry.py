@@ -31,8 +31,6 @@ from gumshoe.protocols import Policy
 from gumshoe.records import Completion, Message, Oracle, Task, ToolSchema
 from gumshoe.storage import read_records
 
-__all__ = ["ScriptedPolicy", "check_policy", "make_policy"]
-
 
 def check_policy(config: PolicyConfig) -> None:
     """Refuses a config that no episode could be played with.

@@ -27,8 +27,6 @@ from gumshoe.collect.packs import pack_arguments
 from gumshoe.errors import PolicyError
 from gumshoe.records import Completion, ContextPack, Decision, Message, ToolCall, ToolSchema
 
-__all__ = ["NEEDS_A_TEST", "Situation", "Strategy", "StrategyPolicy", "Turn"]
-
 NEEDS_A_TEST = "The tests of this issue are hidden: someone has to reproduce it first, which I cannot."
 
 

@@ -30,8 +30,6 @@ from gumshoe.tools.code.functions import region_of
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement
 
-__all__ = ["Teacher"]
-
 AROUND = 20
 """Lines that it reads before and after one that a search has found."""
 PAGE = 200

@@ -24,8 +24,6 @@ from gumshoe.records import BranchPoint, Completion, Decision, Observation, Step
 if TYPE_CHECKING:
     from gumshoe.collect.episode.episode import Episode, EpisodeSnapshot
 
-__all__ = ["OpenTree", "branch_steps", "is_whole", "lacks_branches", "open_episodes"]
-
 
 def branch_steps(
     branch: BranchPoint | None, level: int, kinds: Sequence[Decision | None], config: BranchConfig

@@ -29,8 +29,6 @@ from gumshoe.env.debug_env import DebugEnv
 from gumshoe.errors import ConfigError, SandboxError
 from gumshoe.records import Task
 
-__all__ = ["RayFactory", "ray_factories"]
-
 log = logging.getLogger(__name__)
 POLL_S = 0.25
 SHUTDOWN_TIMEOUT_S = 10.0

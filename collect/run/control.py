@@ -16,8 +16,6 @@ from gumshoe.collect.config import BudgetConfig
 from gumshoe.errors import GumshoeError
 from gumshoe.records import Usage
 
-__all__ = ["TICK_S", "Control", "Interrupted", "run_cancellable", "run_parallel", "run_threads", "stop_on_signals"]
-
 CANCEL_TIMEOUT_S = 10.0
 TICK_S = 0.25
 """How often what waits looks around."""

@@ -37,8 +37,6 @@ from gumshoe.records import (
     Trajectory,
 )
 
-__all__ = ["cancellable", "finished_trajectory", "play", "play_one"]
-
 
 def play(
     episode: Episode,

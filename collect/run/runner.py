@@ -44,16 +44,6 @@ from gumshoe.records import Task, Trajectory
 if TYPE_CHECKING:
     from gumshoe.collect.run.cluster import RayFactory
 
-__all__ = [
-    "EnvironmentFactory",
-    "InProcess",
-    "MakeFactory",
-    "RunResult",
-    "Runner",
-    "open_factories",
-    "plan_episodes",
-]
-
 log = logging.getLogger(__name__)
 
 CALLS_PER_CORE = 2

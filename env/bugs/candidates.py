@@ -16,15 +16,6 @@ from gumshoe.env.bugs.operators import OPERATORS
 from gumshoe.env.bugs.operators.mutation import Mutation, ParsedFile, apply
 from gumshoe.env.diff import split_lines
 
-__all__ = [
-    "Candidate",
-    "CodePosition",
-    "candidates",
-    "changed_lines",
-    "project_candidates",
-    "take_turns",
-]
-
 CodePosition = tuple[str, str]
 """A file, and the qualified name of a function or class in it; empty at module level."""
 

@@ -9,8 +9,6 @@ from pydantic import BeforeValidator, Field
 from gumshoe.config import Config
 from gumshoe.env.config import SandboxConfig
 
-__all__ = ["NO_SOURCES", "BaselineConfig", "BuildConfig", "HarvestConfig", "SynthConfig"]
-
 NO_SOURCES = (
     *("tests/", "test/", "test.py", "tests.py", "test_*.py", "*_test.py", "*_tests.py"),
     *("conftest.py", "setup.py", "docs/", ".*/"),

@@ -30,16 +30,6 @@ from gumshoe.records import FAILING, PASSING
 from gumshoe.storage import parse_json
 from gumshoe.tools.runs.commands import our_program
 
-__all__ = [
-    "CandidateVerdict",
-    "FailedTest",
-    "JudgePool",
-    "ProjectJudge",
-    "UnfitTests",
-    "VerdictStatus",
-    "known_or_judged",
-]
-
 STARTUP_S = 60.0
 # Tracing the lines of the first run costs time.
 TRACE_FACTOR = 3.0

@@ -26,8 +26,6 @@ from gumshoe.env.verifier.proof import find_falsifiable
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 
-__all__ = ["Progress", "SynthResult", "make_bugs", "write_result"]
-
 Progress = Callable[[str, int, int], None]
 """Called with a project, and how many of its candidates have been judged and kept so far."""
 

@@ -29,17 +29,6 @@ from gumshoe.records import Limits, Task, TestRun, WorkspaceSpec
 from gumshoe.storage import new_folder, read_bounded
 from gumshoe.text import plain_text
 
-__all__ = [
-    "Project",
-    "Suite",
-    "copy_into_taskset",
-    "copy_tree",
-    "find_projects",
-    "open_runner",
-    "reason_of",
-    "sources_of",
-]
-
 MAX_SOURCE_BYTES = 4 << 20
 ENVIRONMENTS = frozenset({".venv", "venv", ".tox", ".nox"})
 

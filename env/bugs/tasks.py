@@ -21,17 +21,6 @@ from gumshoe.env.diff import make_patch, reverse_patch
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 from gumshoe.storage import write_jsonl
 
-__all__ = [
-    "assign_splits",
-    "families",
-    "heldout_names",
-    "heldout_packages",
-    "nearness",
-    "problem_statement",
-    "task_of",
-    "write_rows",
-]
-
 MESSAGE_LINES, MESSAGE_CHARS = 6, 400
 ROWS = "rows.jsonl"
 NEARNESS = ("same_function", "other_function", "other_file")

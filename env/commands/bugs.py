@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from gumshoe.env.bugs.make import SynthResult
     from gumshoe.env.bugs.packages.harvest import PackageReport
 
-__all__ = [
-    "configure_harvest",
-    "configure_synth",
-    "progress_line",
-    "run_harvest",
-    "run_synth",
-    "show_reports",
-    "show_synth",
-]
-
 SYNTH_EXAMPLES = """\
 examples:
   gumshoe synth --out tasks/synth                              bugs in all bundled projects

@@ -17,8 +17,6 @@ from gumshoe.env.sandboxes.open import ISOLATION, ORDER, choose, open_sandbox, u
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, SandboxError
 
-__all__ = ["configure_doctor", "run_doctor", "try_pytest"]
-
 EPILOG = """\
 examples:
   gumshoe doctor                          what works, and what `auto` picks

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gumshoe.env.verifier.check import CheckResult
     from gumshoe.records import Oracle, Task
 
-__all__ = ["configure_tasks", "run_tasks"]
-
 EXAMPLES = """\
 examples:
   gumshoe tasks list casebook

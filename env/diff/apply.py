@@ -25,17 +25,6 @@ from gumshoe.protocols import Sandbox
 from gumshoe.records import ExecResult
 from gumshoe.storage import write_atomic
 
-__all__ = [
-    "apply_hunks",
-    "apply_patch",
-    "apply_to_folder",
-    "apply_to_sandbox",
-    "patched_texts",
-    "relocate",
-    "source_paths",
-    "write_texts",
-]
-
 
 def source_paths(patch: str) -> list[str]:
     """The files that must be known to apply `patch`, in its order. Raises TaskError."""

@@ -17,8 +17,6 @@ from typing import Self
 from gumshoe.env.diff.parse import parse_patch, split_lines
 from gumshoe.errors import TaskError
 
-__all__ = ["GitBlob", "make_patch", "reverse_patch"]
-
 FILE, LINK = "100644", "120000"
 LINE_BYTES = 52
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

@@ -16,8 +16,6 @@ from unidiff.patch import Hunk, PatchedFile, PatchSet
 
 from gumshoe.errors import TaskError
 
-__all__ = ["LINK", "FilePatch", "drop_files", "gold_lines", "parse_patch", "split_lines"]
-
 DEV_NULL = "/dev/null"
 MODE = re.compile(r"(?:old|new|new file|deleted file) mode (\d{6})")
 LINK = "120000"

@@ -15,21 +15,6 @@ from pexpect.spawnbase import SpawnBase
 from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import SandboxError
 
-__all__ = [
-    "HOME",
-    "PROGRAM_ENVIRONMENT",
-    "SHARED_MEMORY",
-    "SHARED_MEMORY_MB",
-    "STATE",
-    "SYSTEM_PATH",
-    "TEMPORARY",
-    "Backend",
-    "ChildProcess",
-    "SandboxLayout",
-    "program_environment",
-    "resource_limits",
-]
-
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
 SHARED_MEMORY_MB = 64
 READ_BYTES = 1 << 16

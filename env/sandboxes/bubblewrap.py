@@ -51,8 +51,6 @@ from gumshoe.env.sandboxes.host.bwrap import (
 from gumshoe.env.sandboxes.host.python_mounts import carried_packages, python_mounts
 from gumshoe.env.virtualenvs import INSIDE, find_environment
 
-__all__ = ["BubblewrapBackend", "with_own_session_keyring"]
-
 KEYCTL = {"x86_64": 250, "aarch64": 219}
 JOIN_SESSION_KEYRING = 1
 

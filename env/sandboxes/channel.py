@@ -30,8 +30,6 @@ from gumshoe.env.inside.loading import PACKAGE, READ
 from gumshoe.env.sandboxes.backend import Backend
 from gumshoe.errors import SandboxClosed, SandboxError
 
-__all__ = ["RPC_GRACE_S", "Channel", "Link", "bootstrap_argv", "check_reply", "package_files", "payload", "text_of"]
-
 START_TIMEOUT_S = 60.0
 RPC_GRACE_S = 60.0
 """How long a warden may take to answer, beyond what the operation itself may take."""

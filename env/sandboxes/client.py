@@ -16,8 +16,6 @@ from gumshoe.errors import SandboxClosed, SandboxError, WorkspaceDamaged
 from gumshoe.records import Entry, ExecResult, Match, SessionReply
 from gumshoe.tools.runs.commands import our_program, python_words
 
-__all__ = ["WardenSandbox", "WardenSession"]
-
 SERVER = "programs.server"
 COMMANDS = ("pytest", "py.test")
 START_S = 2 * RPC_GRACE_S

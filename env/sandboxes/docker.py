@@ -54,8 +54,6 @@ from gumshoe.env.virtualenvs import INSIDE, InstalledEnvironment, find_environme
 from gumshoe.errors import TaskError
 from gumshoe.records import Task
 
-__all__ = ["REPOSITORY", "DockerBackend"]
-
 READ_BYTES = 1 << 16
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETGID", "SETUID")
 REMOVE_TRIES, REMOVE_PAUSE_S = 50, 0.1

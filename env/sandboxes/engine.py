@@ -24,25 +24,6 @@ from requests.exceptions import RequestException
 from gumshoe.env.sandboxes.host.owners import identity, is_running
 from gumshoe.errors import SandboxError, TaskError
 
-__all__ = [
-    "DOCKER",
-    "ENGINES",
-    "PODMAN",
-    "Engine",
-    "connect",
-    "daemon_errors",
-    "describe_error",
-    "engine_unavailable_reason",
-    "forget_found_images",
-    "image_digest",
-    "image_is_missing",
-    "labels",
-    "pull_if_missing",
-    "reap_once",
-    "reap_orphans",
-    "ulimits",
-]
-
 HOST_LABEL = "gumshoe.host"
 PROCESS_LABEL = "gumshoe.process"
 TIMEOUT_S = 120

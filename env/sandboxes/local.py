@@ -23,8 +23,6 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.sandboxes.backend import SYSTEM_PATH, ChildProcess, SandboxLayout, program_environment, resource_limits
 from gumshoe.env.sandboxes.host.owners import name_folder, reap_folders_once
 
-__all__ = ["LocalBackend"]
-
 
 class LocalBackend(ChildProcess):
     """Runs programs on this machine. See the module for what that does not protect from."""

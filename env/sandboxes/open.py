@@ -19,16 +19,6 @@ from gumshoe.env.tasks.casebook import is_built_in
 from gumshoe.errors import ConfigError, SandboxError, TaskError
 from gumshoe.records import Task
 
-__all__ = [
-    "ISOLATION",
-    "ORDER",
-    "choose",
-    "compile_tests",
-    "open_sandbox",
-    "require_sandbox",
-    "unavailable_reason",
-]
-
 log = logging.getLogger(__name__)
 
 ORDER = ("docker", "podman", "bubblewrap", "local")

@@ -29,17 +29,6 @@ from gumshoe.records import Task
 from gumshoe.storage import cache_folder, write_atomic
 from gumshoe.tools.runs.commands import is_pytest
 
-__all__ = [
-    "byte_code_archive",
-    "byte_code_place",
-    "checked_overlay",
-    "is_byte_code_of_tests",
-    "keep_byte_code",
-    "repository_of",
-    "stage",
-    "staged_paths",
-]
-
 ARCHIVE_BYTES = 8 << 20
 COMMAND_CHARS = 80
 ACTIVATION_TIMEOUT_S = 120.0

@@ -20,8 +20,6 @@ from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import read_bounded
 
-__all__ = ["CaseFile", "is_built_in", "load_case", "load_casebook"]
-
 FALSIFIABLE = "falsifiable.json"
 MAX_PATCH_BYTES = 1 << 20
 

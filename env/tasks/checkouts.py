@@ -27,8 +27,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.storage import describe, read_bounded
 
-__all__ = ["command_of", "load_aider", "load_bugsinpy", "load_pyter", "load_quixbugs"]
-
 MAX_BYTES = 4 << 20
 LIMITS = Limits(command_timeout_s=600)
 # Several bugs of QuixBugs are loops that never end.

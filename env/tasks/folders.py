@@ -20,8 +20,6 @@ from gumshoe.env.tasks.taskset import OnError, load_entries, refuse
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task, WorkspaceSpec
 
-__all__ = ["DEFAULT_COMMAND", "load_local", "load_nightmare"]
-
 DEFAULT_COMMAND = shlex.join(PYTEST)
 """How the tests of a repository run where nothing else is said."""
 TEST = "test.py"

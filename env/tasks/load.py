@@ -23,8 +23,6 @@ from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in
 from gumshoe.records import Oracle, Task
 
-__all__ = ["graded_task", "load_tasks"]
-
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
 ROWS = {"r2egym": R2EGYM, "swebench": SWEBENCH, "swesmith": SWESMITH}

@@ -16,22 +16,6 @@ from pathlib import Path
 from gumshoe.errors import TaskError
 from gumshoe.records import WorkspaceSpec
 
-__all__ = [
-    "CACHES",
-    "CASEBOOK",
-    "LEFT_OUT",
-    "PYTEST",
-    "SCHEME",
-    "casebook_projects",
-    "check_name",
-    "digest_of",
-    "is_doctest",
-    "left_out_of_copy",
-    "resolve_project",
-    "test_files",
-    "workspace_from_folder",
-]
-
 CASEBOOK = Path(__file__).resolve().parent.parent / "casebook"
 SCHEME = "casebook:"
 PYTEST = ("python", "-m", "pytest", "-q")

@@ -18,8 +18,6 @@ from gumshoe.env.tasks.projects import PYTEST
 from gumshoe.env.tasks.rows import ROOT, Row, RowSource, script
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 
-__all__ = ["R2EGYM"]
-
 TEXTS = ("repo_name", "docker_image", "commit_hash", "problem_statement")
 COMMIT, EXPECTED, BEFORE = "parsed_commit_content", "expected_output_json", "execution_result_content"
 ACTIVATE = f"if [ -f {ROOT}/.venv/bin/activate ]; then source {ROOT}/.venv/bin/activate; fi"

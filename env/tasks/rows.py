@@ -20,18 +20,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import parse_json, read_bounded, read_json, read_jsonl
 
-__all__ = [
-    "ACTIVATE",
-    "ROOT",
-    "Row",
-    "RowSource",
-    "apply_command",
-    "read_rows",
-    "runnable_test_files",
-    "script",
-    "test_targets",
-]
-
 Columns = Mapping[str, Any]
 
 FILES = {

@@ -32,8 +32,6 @@ from gumshoe.env.tasks.taskset import named
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.tools.runs.commands import is_pytest
 
-__all__ = ["SWEBENCH", "image_of"]
-
 REQUIRED = ("instance_id", "repo", "base_commit", "patch", "test_patch", "problem_statement")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 DJANGO = ("./tests/runtests.py", "--verbosity", "2", "--settings=test_sqlite", "--parallel", "1")

@@ -19,8 +19,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, WorkspaceSpec
 from gumshoe.storage import read_bounded
 
-__all__ = ["SWESMITH"]
-
 REQUIRED = ("instance_id", "patch")
 TESTS = ("FAIL_TO_PASS", "PASS_TO_PASS")
 TIMEOUT_S = 600.0

@@ -18,20 +18,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Record, Task
 from gumshoe.storage import describe, read_records, write_jsonl
 
-__all__ = [
-    "ORACLES",
-    "TASKS",
-    "OnError",
-    "is_taskset",
-    "keep_falsifiable",
-    "load_entries",
-    "load_taskset",
-    "named",
-    "refuse",
-    "stored_taskset",
-    "write_taskset",
-]
-
 TASKS = "tasks.jsonl"
 ORACLES = "oracles.jsonl"
 

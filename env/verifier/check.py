@@ -23,8 +23,6 @@ from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.records import Oracle, Record, Task
 
-__all__ = ["CheckResult", "check_task", "check_tasks"]
-
 MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 SHOWN_LINES, SHOWN_CHARS = 4, 400
 

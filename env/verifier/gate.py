@@ -27,8 +27,6 @@ from gumshoe.env.verifier.gate_uses import Use, uses_in_native_code, uses_in_tre
 from gumshoe.env.verifier.rules import Sides
 from gumshoe.env.verifier.trees import parse_python
 
-__all__ = ["unverifiable_lines"]
-
 PYTHON = (".py", ".pyw")
 CYTHON = (".pyx", ".pxd", ".pxi")
 NATIVE_CODE = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".rs")

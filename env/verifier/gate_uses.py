@@ -11,8 +11,6 @@ import re
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-__all__ = ["Use", "uses_in_native_code", "uses_in_tree", "uses_in_words"]
-
 
 class Use(NamedTuple):
     """One use in a file: its line from 1, the name by which two uses are the same, and its kind."""

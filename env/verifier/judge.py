@@ -15,19 +15,6 @@ from gumshoe.env.verifier.variants import TestDefinition, Variants
 from gumshoe.env.verifier.verdict import Verdict, name_some
 from gumshoe.records import Oracle, TestOutcome, TestRun
 
-__all__ = [
-    "NO_TESTS",
-    "UNPROVEN",
-    "NamedOutcomes",
-    "Sign",
-    "any_within",
-    "judge",
-    "judge_variants",
-    "known_tests",
-    "lines_in",
-    "sign_of",
-]
-
 DJANGO = re.compile(r"^(\w+) \(([\w.]+)\)$")
 PROGRESS = re.compile(r"\[\s*\d+%\]")
 """What the official parser takes for a test in the progress that pytest prints; some published lists hold it."""

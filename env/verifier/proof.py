@@ -28,8 +28,6 @@ from gumshoe.env.workspace import READONLY_FILE
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task, TestOutcome, TestRun
 
-__all__ = ["Proof", "RepairedRuns", "find_falsifiable"]
-
 ROUNDS = 4
 """How often comparisons that do not fail are left out, at the cost of one run of the tests each time. Without them the
 others may behave differently, so this need not come to rest; after the last round, no comparison is changed, only the

@@ -27,8 +27,6 @@ from gumshoe.records import Task, TestOutcome, TestRun
 from gumshoe.tools.runs.commands import our_program
 from gumshoe.tools.runs.outcomes import outcomes_of, plan_launch, record_variables
 
-__all__ = ["Applied", "TaskRepository"]
-
 VARIANTS, PROGRAM = "variants.json", "verdict.variants"
 TREE, TREE_PROGRAM = "tree.json", "verdict.trees"
 REWRITE_S, PARSE_S = 120.0, 60.0

@@ -18,19 +18,6 @@ from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle
 
-__all__ = [
-    "CONFIGURATION_FILES",
-    "UNREADABLE",
-    "Rules",
-    "Sides",
-    "is_configuration",
-    "is_runner",
-    "named_test_files",
-    "patch_sides",
-    "shadowing_paths",
-    "without_tests",
-]
-
 ALWAYS = {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini"}
 """Files that configure tests whatever is in them, in any folder."""
 STARTUP = {"sitecustomize.py", "usercustomize.py"}

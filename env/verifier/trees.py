@@ -9,8 +9,6 @@ import threading
 import warnings
 from typing import Any
 
-__all__ = ["parse_python", "read_tree"]
-
 _PARSER = threading.Lock()
 """Several verdicts are made at a time, and CPython 3.11 counts the depth of a tree in one place for all threads."""
 

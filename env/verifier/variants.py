@@ -17,8 +17,6 @@ from pydantic import Base64Bytes, BaseModel
 from gumshoe.env.tasks.projects import is_doctest
 from gumshoe.tools.code.source import split_lines
 
-__all__ = ["Choice", "TestDefinition", "Variants", "add_examples", "draw_doctests"]
-
 
 class TestDefinition(BaseModel):
     """A function that defines tests, or a script, as the two variants have it.

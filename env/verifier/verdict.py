@@ -8,8 +8,6 @@ from typing import Literal
 
 from gumshoe.records import Task, TestRun
 
-__all__ = ["Grade", "Verdict", "grade_of", "name_some", "name_task"]
-
 SHOWN = 3
 
 

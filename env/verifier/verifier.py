@@ -40,8 +40,6 @@ from gumshoe.env.verifier.verdict import Grade, Verdict, grade_of, name_task
 from gumshoe.errors import ConfigError, GumshoeError, SandboxError, TaskError
 from gumshoe.records import Oracle, Task, TestRun
 
-__all__ = ["VariantRuns", "Verifier", "grade", "grade_all", "verify"]
-
 ResultT = TypeVar("ResultT")
 
 SAMPLE = 24

@@ -27,24 +27,6 @@ from gumshoe.eval.serve import ModelServer
 from gumshoe.protocols import Scorer
 from gumshoe.records import ContextPack, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = [
-    "Arm",
-    "Attempt",
-    "AttemptKey",
-    "Checks",
-    "CollectedPacks",
-    "Endpoint",
-    "EvalRun",
-    "Hooks",
-    "PackSource",
-    "Pair",
-    "Solution",
-    "Solver",
-    "TaskSample",
-    "check_endpoint",
-    "open_repositories",
-]
-
 TIMEOUT_S = 5.0
 REFUSED = (401, 403)
 Pair = tuple[Task, Oracle]

@@ -20,8 +20,6 @@ from gumshoe.eval.arms.policy_solver import OneShotSolver, OwnPatches, PolicySol
 from gumshoe.eval.arms.scripted_solver import ScriptedSolver
 from gumshoe.eval.config import ArmConfig, EvalConfig, ReferenceName, SolverConfig
 
-__all__ = ["make_arms"]
-
 SolverAgent = Literal["debug", "rewrite"]
 
 

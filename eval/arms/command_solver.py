@@ -35,8 +35,6 @@ from gumshoe.records import Trajectory, Usage
 from gumshoe.storage import append_line, count_lines, open_append
 from gumshoe.tools.runs.commands import our_program
 
-__all__ = ["CommandSolver"]
-
 ATTEMPTS = "attempts.jsonl"
 NOT_STARTED = 127
 """The exit code for a program that could not be started, as the relay and shells have it."""

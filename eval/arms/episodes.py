@@ -26,8 +26,6 @@ from gumshoe.protocols import Policy
 from gumshoe.records import PolicyInfo, Trajectory
 from gumshoe.storage import count_lines
 
-__all__ = ["Episodes", "PolicySource", "endpoints_of_policy", "fingerprint"]
-
 
 class PolicySource:
     """Makes a policy's config from what an arm or the solver names, and serves the model if it is a folder.

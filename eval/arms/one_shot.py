@@ -22,17 +22,6 @@ from gumshoe.records import Completion, ContextPack, Message, Task, ToolCall, To
 from gumshoe.text import FENCE, indentation
 from gumshoe.tools.code.statements import with_change
 
-__all__ = [
-    "AGENT",
-    "CodeEdit",
-    "OneShotPolicy",
-    "ShownCode",
-    "confirmed_changes",
-    "limit_turns",
-    "read_edits",
-    "view_calls",
-]
-
 PROMPTS = Path(__file__).parent / "prompts"
 PROMPT = PROMPTS / "one_shot.jinja"
 PLACES = PROMPTS / "places.jinja"

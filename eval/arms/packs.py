@@ -23,17 +23,6 @@ from gumshoe.eval.arms.arm import Checks, CollectedPacks, EvalRun, Hooks, PackSo
 from gumshoe.eval.arms.episodes import Episodes
 from gumshoe.records import ContextPack, Location, Oracle, PolicyInfo, Task, Trajectory
 
-__all__ = [
-    "EarlierEpisodes",
-    "NoPacks",
-    "OraclePacks",
-    "PacksWithoutProbes",
-    "SeekerPacks",
-    "StaticPacks",
-    "oracle_pack",
-    "static_pack",
-]
-
 WORD = re.compile(r"[A-Za-z_]\w{2,}")
 MOST_STATIC = 5
 

@@ -20,8 +20,6 @@ from gumshoe.eval.score.metrics import seconds_of, tokens_of
 from gumshoe.protocols import Policy
 from gumshoe.records import ContextPack, Trajectory
 
-__all__ = ["OneShotSolver", "OwnPatches", "PolicySolver"]
-
 
 class PolicySolver(Solver):
     """A policy that works with tools on the packs of one arm, whose title is given.

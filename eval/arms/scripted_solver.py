@@ -32,8 +32,6 @@ from gumshoe.records import ContextPack, Location, TestRun
 from gumshoe.storage import count_lines
 from gumshoe.tools.runs.commands import our_program
 
-__all__ = ["Repair", "ScriptedSolver", "repair_each"]
-
 SUITE_TIMEOUT_S = 20.0
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gumshoe.eval.records import Comparison, Result
     from gumshoe.eval.serve import ModelServer
 
-__all__ = ["configure_compare", "configure_eval", "run_compare", "run_eval"]
-
 PLAIN_EVERY_S = 10.0
 
 EVAL_EXAMPLES = """\

@@ -12,9 +12,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.standard_streams import print_json
 
 if TYPE_CHECKING:
-    from gumshoe.eval.swebench import Prediction
-
-__all__ = ["configure_grade", "run_grade"]
+    from gumshoe.eval.records import Prediction
 
 EXAMPLES = """\
 examples:

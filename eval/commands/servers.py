@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from gumshoe.eval.mcp.tool_session import McpConfig
     from gumshoe.eval.view.library import Library
 
-__all__ = [
-    "configure_mcp",
-    "configure_openenv",
-    "configure_serve",
-    "configure_view",
-    "run_mcp",
-    "run_openenv",
-    "run_serve",
-    "run_view",
-]
-
 
 SERVE_EXAMPLES = """\
 examples:

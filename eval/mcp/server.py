@@ -31,8 +31,6 @@ from gumshoe.records import ContextPack, Decision, Observation, Trajectory
 from gumshoe.tools import make_tools
 from gumshoe.tools.calls.schema import read_signature
 
-__all__ = ["INVESTIGATE", "PATH", "http_app", "make_server", "run_stdio"]
-
 INVESTIGATE = "investigate"
 INSTRUCTIONS = """\
 Tools on a copy of the repository in a sandbox: nothing that they run can change your files or reach the network. \

@@ -28,8 +28,6 @@ from gumshoe.protocols import Sandbox, close_policy
 from gumshoe.records import Decision, Edit, Observation, Task, ToolCall, Trajectory
 from gumshoe.tools.toolbox import decisions_of
 
-__all__ = ["McpConfig", "Repository", "ToolSession"]
-
 STEPS = 1_000_000
 """So many that no session gets there: a client may call as often as it likes, but the environment wants a limit."""
 PLACE_ARGUMENTS = ("path", "function")

@@ -18,8 +18,6 @@ from gumshoe.protocols import Sandbox
 from gumshoe.records import Oracle, Task, Trajectory
 from gumshoe.tools.code.functions import Span, spans
 
-__all__ = ["BuggyCode", "check_buggy_code", "fetch_buggy_code"]
-
 Files = Mapping[str, str | None]
 
 

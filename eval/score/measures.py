@@ -14,28 +14,6 @@ from statistics import NormalDist, fmean
 from gumshoe.eval.records import ALL, ArmSummary, CalibrationBin, Comparison, Measured, Result
 from gumshoe.eval.score.metrics import METRICS
 
-__all__ = [
-    "OUTCOMES",
-    "SPENT_TIME",
-    "UNMEASURED",
-    "Bootstrap",
-    "McNemar",
-    "calibration_of",
-    "calls_by_tool",
-    "compare",
-    "compare_all",
-    "expected_error",
-    "groups_of",
-    "in_group",
-    "mcnemar",
-    "measured",
-    "measures",
-    "pass_at",
-    "per_resolved",
-    "reliability",
-    "wilson",
-]
-
 UNMEASURED = Measured(value=None, low=None, high=None, count=0)
 OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: according to our grader, and to the official harness."""

@@ -25,28 +25,6 @@ from gumshoe.eval.score.buggy_code import BuggyCode
 from gumshoe.records import ContextPack, Location, Oracle, Step, Trajectory
 from gumshoe.tools.code.functions import MODULE, Span, enclosing, spans
 
-__all__ = [
-    "ACC",
-    "BY_NAME",
-    "METRICS",
-    "UNAVERAGED",
-    "Metric",
-    "acc_at",
-    "accuracy_of",
-    "adherence",
-    "changed_lines",
-    "conduct_of",
-    "edited_functions",
-    "first_right_rank",
-    "functions_at",
-    "localization_of",
-    "own_scores",
-    "seconds_of",
-    "tokens_of",
-    "tool_counts",
-    "valid_share",
-]
-
 ACC = (("file", 1), ("file", 5), ("function", 1), ("function", 5))
 
 

@@ -15,8 +15,6 @@ from gumshoe.eval.score.measures import UNMEASURED, measured
 from gumshoe.eval.score.metrics import BY_NAME, Metric
 from gumshoe.text import plural
 
-__all__ = ["named", "percent", "print_table", "shown_groups"]
-
 UNKNOWN = "\N{EN DASH}"
 GROUP_NAMES = {
     ALL: "all tasks",

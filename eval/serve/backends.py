@@ -15,17 +15,6 @@ from gumshoe.errors import ServeError
 from gumshoe.eval.config import ServeConfig
 from gumshoe.storage import check_model_files
 
-__all__ = [
-    "Backend",
-    "Installed",
-    "check_model_folder",
-    "choose_backend",
-    "environment",
-    "lay_out_for_transformers",
-    "look_for",
-    "serve_command",
-]
-
 _TOOLS = re.compile(r"\btools\b")
 Backend = Literal["vllm", "transformers"]
 

@@ -19,8 +19,6 @@ from gumshoe.records import Message, ToolCall, ToolSchema
 from gumshoe.tools.calls.parsing import TAG, parse_native
 from gumshoe.tools.code.source import count_common
 
-__all__ = ["ASK", "CheckItem", "check_server"]
-
 Status = Literal["ok", "not supported", "wrong", "not judged"]
 """`not supported`: the server refuses or ignores it, as its answer shows. `wrong`: it answers, but not with what was
 asked for. `not judged`: the model gave no occasion, or what it takes to judge is not installed.

@@ -31,8 +31,6 @@ from gumshoe.eval.serve.backends import (
 )
 from gumshoe.eval.serve.guardian import GRACE_S
 
-__all__ = ["ModelServer", "Prepared"]
-
 GUARDIAN = Path(__file__).with_name("guardian.py")
 POLL_S = 0.1
 REACHABLE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here

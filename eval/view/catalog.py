@@ -32,8 +32,6 @@ from gumshoe.eval.view.sources import Source, find_sources, inside, parquet_file
 from gumshoe.records import Trajectory
 from gumshoe.storage import is_locked
 
-__all__ = ["Catalog", "CatalogEntry", "SourceState"]
-
 log = logging.getLogger(__name__)
 
 PAUSE_S = 1.0

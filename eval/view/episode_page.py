@@ -16,8 +16,6 @@ from gumshoe.eval.score.metrics import changed_lines
 from gumshoe.records import ContextPack, Finding, Location, Message, Observation, Step, ToolCall, Trajectory
 from gumshoe.tools.evidence.checks import describe_place
 
-__all__ = ["cap", "episode_page", "root_of", "shown_code", "tried_decisions"]
-
 LONGEST_TEXT = 200_000
 """Characters of a text, as it is sent to a browser."""
 MOST_LINES = 5_000

@@ -28,17 +28,6 @@ from gumshoe.records import (
 )
 from gumshoe.storage import describe
 
-__all__ = [
-    "conversation_in",
-    "read_line",
-    "read_live_episode",
-    "read_new_lines",
-    "read_row",
-    "read_shard",
-    "read_trajectory_line",
-    "read_trajectory_row",
-]
-
 BATCH = 64
 """Rows of a shard that are decoded at a time."""
 JSON_COLUMNS = frozenset(

@@ -16,8 +16,6 @@ from gumshoe.eval.view.sources import ARMS, Source, read_config, read_once
 from gumshoe.records import Location, Trajectory
 from gumshoe.storage import describe, read_json, read_records
 
-__all__ = ["EvaluationPages", "arm_label", "read_results"]
-
 SHOWN = 40
 """Changed lines outside the pack's locations that are listed."""
 SENT = {"arm", "split", "sample", "stop", "scores", "tags"}

@@ -19,8 +19,6 @@ from gumshoe.eval.view.rows import REPORTED
 from gumshoe.eval.view.sources import GoldPatches, Source
 from gumshoe.records import Trajectory
 
-__all__ = ["Library", "NotThere", "open_library"]
-
 Answer = dict[str, Any]
 ROWS = 2_000
 """The most rows in one answer."""

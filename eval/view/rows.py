@@ -8,8 +8,6 @@ from typing import Any
 
 from gumshoe.records import Location, Step, StopReason, Trajectory
 
-__all__ = ["REPORTED", "ListRow", "make_dataset_row", "make_row", "searchable_text"]
-
 LONGEST = 300
 """Characters of a value in the list; longer ones are cut."""
 MOST_WORDS = 4_000_000

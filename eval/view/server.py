@@ -18,8 +18,6 @@ from gumshoe.eval.view.library import Library, NotThere
 from gumshoe.eval.view.static import PAGE, PAGE_FILES
 from gumshoe.eval.web import Guard
 
-__all__ = ["make_app"]
-
 DOWNLOAD = {"content-disposition": 'attachment; filename="trajectory.json"'}
 
 

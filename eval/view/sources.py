@@ -23,18 +23,6 @@ from gumshoe.config import read_yaml
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError
 
-__all__ = [
-    "GoldPatches",
-    "Kind",
-    "Source",
-    "find_sources",
-    "inside",
-    "parquet_files",
-    "read_config",
-    "read_once",
-    "stamp",
-]
-
 Kind = Literal["run", "dataset", "evaluation"]
 ReadT = TypeVar("ReadT")
 FIGURES = {"summary.json", "results.jsonl"}

@@ -18,8 +18,6 @@ from gumshoe.eval.view.library import Library, open_library
 from gumshoe.eval.view.sources import GoldPatches
 from gumshoe.storage import new_folder
 
-__all__ = ["PAGE", "PAGE_FILES", "write_beside", "write_static"]
-
 PAGE = Path(__file__).parent / "page"
 PAGE_FILES = {
     "index.html": "text/html; charset=utf-8",

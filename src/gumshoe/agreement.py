@@ -11,9 +11,6 @@ from collections.abc import Collection, Mapping
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["INVALID_KINDS", "KEEP_TURNS", "STEP", "WEIGHTS", "check_weights", "left_out", "weighted_sum"]
-
-
 KEEP_TURNS = 2
 """This many of the latest turns are shown whole, if there is room."""
 

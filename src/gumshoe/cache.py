@@ -14,8 +14,6 @@ from pydantic import TypeAdapter
 from gumshoe.errors import DatasetError
 from gumshoe.storage import append_line, in_turn, open_append, read_jsonl, repair_tail, write_atomic
 
-__all__ = ["FolderCache", "JsonlCache", "digest"]
-
 ResultT = TypeVar("ResultT")
 
 

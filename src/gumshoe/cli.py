@@ -19,8 +19,6 @@ from gumshoe import __version__
 from gumshoe.errors import GumshoeError
 from gumshoe.standard_streams import screened_streams
 
-__all__ = ["COMMANDS", "configure_completion", "main", "make_parser", "run_completion"]
-
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
     "doctor": ("gumshoe.env.commands.doctor", "show which sandboxes work here; clean up after dead runs"),

@@ -22,24 +22,6 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gumshoe.errors import ConfigError, DatasetError
 
-__all__ = [
-    "RUN_CONFIG",
-    "Config",
-    "ConfigT",
-    "WebAddress",
-    "apply_overrides",
-    "config_hash",
-    "dump_config",
-    "earlier_config",
-    "find_config",
-    "load_config",
-    "parse_yaml",
-    "read_yaml",
-    "unknown_choice",
-    "validate",
-    "web_address",
-]
-
 NEAR = 0.6
 """How similar a wrong key and a known one must be, from 0 to 1, for the known one to be the one probably meant."""
 

@@ -11,8 +11,6 @@ from rich.text import Text
 
 from gumshoe.text import visible
 
-__all__ = ["Console"]
-
 
 class Console(rich.console.Console):  # noqa: TID251
     """Rich's console, which passes on no control character of a text, and takes no text for markup.

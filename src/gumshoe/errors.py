@@ -23,22 +23,6 @@ workspace turns it into a `ToolFailure`.
 
 from __future__ import annotations
 
-__all__ = [
-    "ConfigError",
-    "ContextOverflow",
-    "DatasetError",
-    "GumshoeError",
-    "PatchError",
-    "PolicyError",
-    "SandboxClosed",
-    "SandboxError",
-    "ScriptExhausted",
-    "ServeError",
-    "TaskError",
-    "ToolFailure",
-    "WorkspaceDamaged",
-]
-
 
 class ToolFailure(Exception):
     """A tool call that could not be carried out, told to the model.

@@ -23,18 +23,6 @@ from gumshoe.config import find_config
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.storage import describe
 
-__all__ = [
-    "METRICS",
-    "SOURCES",
-    "TOOLS",
-    "announced",
-    "is_path",
-    "load_named",
-    "load_path",
-    "raised_in",
-    "search_beside",
-]
-
 TOOLS = "gumshoe.tools"
 SOURCES = "gumshoe.sources"
 METRICS = "gumshoe.metrics"

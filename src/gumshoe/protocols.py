@@ -30,9 +30,6 @@ from gumshoe.records import (
     Trajectory,
 )
 
-__all__ = ["SANDBOX_KINDS", "Policy", "Sandbox", "SandboxKind", "Scorer", "Session", "Workspace"]
-
-
 SandboxKind = Literal["auto", "docker", "podman", "bubblewrap", "local"]
 SANDBOX_KINDS: tuple[SandboxKind, ...] = get_args(SandboxKind)
 

@@ -11,8 +11,6 @@ from typing import Any, TextIO, cast
 
 from gumshoe.text import visible
 
-__all__ = ["StatusLine", "print_json", "print_text", "screened_streams"]
-
 
 @contextmanager
 def screened_streams() -> Generator[None]:

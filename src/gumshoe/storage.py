@@ -25,32 +25,6 @@ from pydantic import BaseModel, ValidationError
 from gumshoe.errors import ConfigError, DatasetError, GumshoeError
 from gumshoe.text import clean_json, may_hold_surrogates
 
-__all__ = [
-    "append_line",
-    "cache_folder",
-    "check_folder",
-    "check_model_files",
-    "count_lines",
-    "describe",
-    "ends_whole",
-    "in_turn",
-    "is_locked",
-    "new_folder",
-    "open_append",
-    "parse_json",
-    "read_bounded",
-    "read_json",
-    "read_jsonl",
-    "read_records",
-    "repair_tail",
-    "take_lock",
-    "try_lock",
-    "write_atomic",
-    "write_jsonl",
-    "write_lines",
-]
-
-
 _MODEL_PARTS = {
     "config.json": ("config.json",),
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json"),

@@ -26,24 +26,6 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-__all__ = [
-    "FENCE",
-    "clean",
-    "clean_json",
-    "cut",
-    "cut_line",
-    "escape",
-    "escape_chat",
-    "escape_json",
-    "indentation",
-    "may_hold_surrogates",
-    "plain_text",
-    "plural",
-    "unescape",
-    "unescape_json",
-    "visible",
-]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPELLED = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SPELLED_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")

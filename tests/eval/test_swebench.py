@@ -21,7 +21,8 @@ from gumshoe.env.harness_rows import harness_row
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.rows import read_rows
 from gumshoe.errors import ConfigError, DatasetError, SandboxError
-from gumshoe.eval.swebench import Prediction, read_predictions, run_evaluation, run_harness
+from gumshoe.eval.records import Prediction
+from gumshoe.eval.swebench import read_predictions, run_evaluation, run_harness
 from gumshoe.storage import write_jsonl
 from support.shop_tasks import make_taskset
 

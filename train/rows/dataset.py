@@ -16,8 +16,6 @@ from gumshoe.storage import describe, parse_json
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["checked_row", "conversations", "load_rows", "some_rows"]
-
 
 def load_rows(
     folder: Path, view: str, split: str, *, limit: int | None = None, columns: Sequence[str] | None = None

@@ -20,8 +20,6 @@ from gumshoe.train.rows.samples import Sampling, samples
 if TYPE_CHECKING:
     from datasets import Dataset
 
-__all__ = ["Preflight", "RowReport", "prepare", "reported"]
-
 _NAMED = 3
 _BATCH = 256
 """Rows that are in memory at a time while they are prepared."""

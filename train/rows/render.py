@@ -21,20 +21,6 @@ from gumshoe.text import escape, escape_chat, escape_json
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-__all__ = [
-    "NO_DRIFT",
-    "UNTRAINED",
-    "Drift",
-    "Kind",
-    "Rendered",
-    "Renderer",
-    "control_tokens",
-    "encode_chat",
-    "spans",
-    "turn_starts",
-    "without_empty_calls",
-]
-
 UNTRAINED = -100
 """Label of a token that is read but not trained."""
 

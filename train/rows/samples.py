@@ -23,8 +23,6 @@ from gumshoe.agreement import INVALID_KINDS, KEEP_TURNS, STEP, left_out
 from gumshoe.errors import DatasetError
 from gumshoe.train.rows.render import Rendered, Renderer
 
-__all__ = ["RULES", "Rule", "Sample", "Sampling", "Window", "as_conversation", "masked_turns", "samples", "windows"]
-
 Rule = Literal["malformed", "repeated"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 

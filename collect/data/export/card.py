@@ -14,8 +14,6 @@ from gumshoe import __version__
 from gumshoe.collect.prompts import read_template, render
 from gumshoe.records import Trajectory
 
-__all__ = ["Statistics", "render_card"]
-
 CARD = Path(__file__).with_name("card.jinja")
 OUTCOMES = {True: "resolved", False: "not resolved", None: "not scored"}
 

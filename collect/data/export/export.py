@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from datasets import Features
     from datasets.arrow_writer import ParquetWriter
 
-__all__ = ["DEFAULT_VIEWS", "VIEWS", "ExportResult", "export_runs"]
-
 VIEWS = ("agent", "seeker", "agent_decisions", "seeker_decisions", *TREE_VIEWS)
 DEFAULT_VIEWS = ("agent", "seeker")
 ROWS_A_GROUP, ROWS_A_SHARD = 32, 5000

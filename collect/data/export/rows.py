@@ -33,23 +33,6 @@ from gumshoe.records import (
 from gumshoe.tools import Toolbox, make_tools
 from gumshoe.tools.toolbox import decisions_of
 
-__all__ = [
-    "COLUMNS",
-    "DECISION_COLUMNS",
-    "SHARED",
-    "SPLITS",
-    "Dropped",
-    "SeekerView",
-    "agent_decision_rows",
-    "agent_row",
-    "decision_rows",
-    "held_out_projects",
-    "is_held_out_bug",
-    "shared_values",
-    "split_of",
-]
-
-
 SPLITS = TRAIN, TEST = "train", "test"
 COLUMNS: dict[str, str] = {
     "id": "string",

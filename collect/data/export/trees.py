@@ -15,8 +15,6 @@ from gumshoe.collect.data.tree import DecisionValue, Trees, node_of
 from gumshoe.collect.episode.conversation import as_text_chat, elide
 from gumshoe.records import ContextPack, Step, Trajectory
 
-__all__ = ["PREFERENCE_COLUMNS", "SCORED_COLUMNS", "TREE_VIEWS", "TreeRows"]
-
 TREE_VIEWS = frozenset(("preferences", "steps_scored"))
 SUCCEEDS = 0.5
 """A step is labeled as good if the mean outcome of what followed it was at least this much."""

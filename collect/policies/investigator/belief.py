@@ -26,8 +26,6 @@ from gumshoe.tools.runs.tracebacks import own_frames
 from gumshoe.tools.suspects import shown_suspects
 from gumshoe.tools.trace import MOST_CALLS
 
-__all__ = ["Belief", "SuspectFunction", "TriedChange", "failing_frames", "form_belief", "trials"]
-
 RAISED_THERE = 2.0
 """How many times likelier a statement is if the exception went through it."""
 UNREMARKABLE, HEADER, UNREACHED = 0.25, 0.1, 0.05

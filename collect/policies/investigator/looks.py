@@ -20,8 +20,6 @@ from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, S
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
 from gumshoe.tools.code.statements import Statement
 
-__all__ = ["BATCH", "Look", "looks", "window_of"]
-
 LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace", "grep", "listdir"]
 """Only the teacher makes the last two. It chooses by the answer, not by cost, so they have none."""
 

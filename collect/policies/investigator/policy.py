@@ -29,8 +29,6 @@ from gumshoe.tools.eval import failing_outcomes
 from gumshoe.tools.runs.forked_runs import HELPFUL
 from gumshoe.tools.runs.tracebacks import describe_frame
 
-__all__ = ["Conclusion", "Investigator", "best_trial", "conclusion", "pack_of", "pack_so_far", "ruled_out"]
-
 NOTHING = "Nothing that can be run here points to a place."
 CHOICE_NOISE = 0.25
 """How much the choice among looks varies: the standard deviation of the noise on the logarithm of their worth."""

@@ -18,8 +18,6 @@ from gumshoe.records import ContextPack
 from gumshoe.text import plural
 from gumshoe.tools.runs.traced_calls import is_hidden
 
-__all__ = ["Words", "in_words", "line_and_change"]
-
 CODE = 70
 """The most characters of code that a sentence quotes."""
 

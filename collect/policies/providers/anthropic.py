@@ -17,8 +17,6 @@ from gumshoe.records import Completion, Message, ToolSchema, Usage
 from gumshoe.text import clean
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["AnthropicPolicy"]
-
 Blocks = list[dict[str, Any]]
 FINISH: dict[str, Literal["stop", "length", "tool_calls", "content_filter"]] = {
     "tool_use": "tool_calls",

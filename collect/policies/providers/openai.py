@@ -20,8 +20,6 @@ from gumshoe.records import Completion, Message, ToolCall, ToolSchema, Usage
 from gumshoe.text import clean
 from gumshoe.tools.calls.parsing import parse_native, split_text_calls
 
-__all__ = ["OpenAIPolicy"]
-
 ENTRA_SCOPE = "https://cognitiveservices.azure.com/.default"
 
 

@@ -20,8 +20,6 @@ from gumshoe.collect.policies.llm import find_key
 from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.records import Completion, Message, ToolSchema, Usage
 
-__all__ = ["ProviderPolicy", "Transient"]
-
 log = logging.getLogger(__name__)
 SHOWN = 500
 RETRIED_STATUS = frozenset({408, 409, 425, 429})

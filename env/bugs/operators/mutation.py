@@ -20,26 +20,6 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from gumshoe.env.diff import split_lines
 
-__all__ = [
-    "Mutation",
-    "Operator",
-    "ParsedFile",
-    "apply",
-    "called",
-    "like",
-    "negated",
-    "operator",
-    "parenthesized",
-    "pick_name",
-    "removed",
-    "replace",
-    "shifted",
-    "statements",
-    "unwrapped",
-    "without_each",
-    "without_statement",
-]
-
 NodeT = TypeVar("NodeT", bound=cst.CSTNode)
 FUNCTIONS = (cst.FunctionDef, cst.Lambda)
 # Where a change would be noise: it alters no behavior, or stops the file from loading.

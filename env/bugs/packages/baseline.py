@@ -17,14 +17,6 @@ from gumshoe.errors import TaskError
 from gumshoe.records import FAILING, PASSING, TestRun
 from gumshoe.text import plural
 
-__all__ = [
-    "Baseline",
-    "bug_run_limit",
-    "command_limit",
-    "find_baseline",
-    "get_baseline",
-]
-
 DURATION = re.compile(r"^(\d+\.\d+)s (setup|call|teardown)\s+(\S.*)$", re.MULTILINE)
 MEASURED_FROM_S = "0.05"
 HANGING = 4

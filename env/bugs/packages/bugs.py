@@ -26,8 +26,6 @@ from gumshoe.env.tasks.taskset import TASKS, stored_taskset, write_taskset
 from gumshoe.errors import TaskError
 from gumshoe.records import TestRun
 
-__all__ = ["harvest_bugs", "unittest_suite"]
-
 
 @dataclass(frozen=True)
 class MadeBugs:

@@ -48,8 +48,6 @@ from gumshoe.env.virtualenvs import INSIDE, RECORD, Lock, environment_folder, is
 from gumshoe.errors import SandboxError, TaskError
 from gumshoe.storage import cache_folder, write_atomic
 
-__all__ = ["PYTHON", "WORKSPACE", "BuildResult", "BuildSandbox", "NewEnvironment", "TimeLimit", "new_environment"]
-
 HOME, PROGRAMS, UV, WORKSPACE = "/tmp/home", "/gumshoe", "/uv", "/workspace"  # noqa: S108 - inside the sandbox
 NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/gai.conf")
 OUTPUT_BYTES = 256 << 10

@@ -40,8 +40,6 @@ from gumshoe.tools.ranking.spectrum import Suspect, follow, functions_of, rank
 from gumshoe.tools.runs.commands import is_pytest
 from gumshoe.tools.runs.tracebacks import own_frames
 
-__all__ = ["check_package", "difficulty_of", "rate_package"]
-
 CHECKED, RATED = "check.jsonl", "difficulty.jsonl"
 
 Culprits = Sequence[tuple[str, Span]]

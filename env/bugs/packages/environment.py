@@ -30,17 +30,6 @@ from gumshoe.env.bugs.projects import copy_tree, reason_of
 from gumshoe.env.virtualenvs import INSIDE, Lock, is_installed
 from gumshoe.errors import TaskError
 
-__all__ = [
-    "DOCTEST_WAYS",
-    "PYTEST_WAYS",
-    "Built",
-    "add_built_files",
-    "build_environment",
-    "get_environment",
-    "install_lock",
-    "quiet_arguments",
-]
-
 # For repositories whose version comes from tags that are not there.
 UNVERSIONED = {"SETUPTOOLS_SCM_PRETEND_VERSION": "0.0.1", "PBR_VERSION": "0.0.1", "PDM_BUILD_SCM_VERSION": "0.0.1"}
 NOT_SHIPPED = frozenset({"build", "dist", "__pycache__", ".git", ".pytest_cache", ".hypothesis", ".eggs"})

@@ -25,8 +25,6 @@ from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.errors import TaskError
 from gumshoe.tools.code.functions import MODULE, enclosing, spans
 
-__all__ = ["Fix", "FixFiles", "History", "symptom_of"]
-
 # A commit that changes more lines of code is a feature or a clean-up.
 MAX_CHANGED_LINES = 200
 COMMIT, FIELD, FACTS = "\x01", "\x02", "\x03"

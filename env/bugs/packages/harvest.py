@@ -37,8 +37,6 @@ from gumshoe.records import Oracle, Task
 from gumshoe.storage import read_json, take_lock, write_atomic
 from gumshoe.text import plural
 
-__all__ = ["PACKAGES", "PackageReport", "harvest", "read_report", "rebuild", "reports_in", "with_times"]
-
 PACKAGES = "packages"
 # What the last harvest was asked for: package to source.
 SOURCES = "sources.json"

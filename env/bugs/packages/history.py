@@ -28,8 +28,6 @@ from gumshoe.env.bugs.tasks import nearness, problem_statement
 from gumshoe.errors import TaskError
 from gumshoe.records import Limits, Oracle, Task, TestOutcome, TestRun, WorkspaceSpec
 
-__all__ = ["HistoryHarvest", "harvest_history"]
-
 HISTORY = "history"
 # So many tests may fail after a fix; they are left out one by one. With more, the commit is no task.
 MOST_KNOWN_FAILURES = 30

@@ -20,8 +20,6 @@ from uv import find_uv_bin
 
 from gumshoe.errors import TaskError
 
-__all__ = ["IndexSettings", "Interpreter", "choose_python", "interpreters", "this_machine"]
-
 OLDEST = (3, 6)
 # The days of the first releases of these versions (https://devguide.python.org/versions).
 RELEASED = {

@@ -22,14 +22,6 @@ import yaml
 from gumshoe.env.bugs.packages.sources import entries, read_text
 from gumshoe.env.tasks.projects import test_files
 
-__all__ = [
-    "TEST_NAMES",
-    "PackageFiles",
-    "TestRequirements",
-    "missing_packages",
-    "plugins_used",
-]
-
 TEST_NAMES = ("test", "tests", "testing", "pytest", "unittest", "test-suite", "hatch-test")
 DEV_NAMES = ("dev", "develop", "development", "dev-dependencies", "default")
 # Requirement files have a telling name, or a short one in a folder of their own, such as requirements/test.txt.

@@ -28,16 +28,6 @@ from gumshoe.env.git import run_git
 from gumshoe.env.tasks.projects import digest_of
 from gumshoe.errors import ConfigError, TaskError
 
-__all__ = [
-    "FetchedSource",
-    "RequestedPackage",
-    "entries",
-    "get_source",
-    "parse_sources",
-    "read_text",
-    "unpack",
-]
-
 ARCHIVES = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:[<>=!~][^;\[\]@]*)?$")
 REMOTE = re.compile(r"^(?:git\+)?(?:https?|ssh|git|file)://|^git@")

@@ -20,20 +20,6 @@ from pathlib import Path
 from gumshoe.env.sandboxes.host.seccomp import filter_program
 from gumshoe.errors import SandboxError
 
-__all__ = [
-    "SYSTEM_FOLDERS",
-    "Bwrap",
-    "bubblewrap_unavailable_reason",
-    "explain_refusal",
-    "file_in_memory",
-    "filtered_calls",
-    "find_bwrap",
-    "guest_user",
-    "namespace_options",
-    "parents",
-    "system_mounts",
-]
-
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = (
     "/etc/alternatives",

@@ -12,8 +12,6 @@ import stat
 import tempfile
 from pathlib import Path
 
-__all__ = ["identity", "is_running", "name_folder", "reap_folders", "reap_folders_once"]
-
 PREFIX = "gumshoe"
 _FOLDER = re.compile(rf"{PREFIX}-(?P<world>[0-9a-f]{{8}})-(?P<pid>\d+)-(?P<started>\d+)-\w+")
 

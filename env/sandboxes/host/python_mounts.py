@@ -17,8 +17,6 @@ from pathlib import Path
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["carried_packages", "distribution_paths", "python_mounts"]
-
 REQUIREMENT = re.compile(r"[\w.-]+")
 CARRIED = (
     *(f"lib/python3*/{path}" for path in ("ensurepip/_bundled", "site-packages/pip/_vendor")),

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["docker_profile", "filter_program", "filter_unavailable_reason"]
-
 REFUSED = frozenset(
     {
         # Namespaces, mounts, roots.

@@ -13,8 +13,6 @@ from pydantic import BaseModel
 
 from gumshoe.errors import ConfigError
 
-__all__ = ["CONFIGS", "Key", "config_keys", "config_model", "configure_config", "run_config"]
-
 CONFIGS: Mapping[str, str] = {
     "collect": "gumshoe.collect.config:CollectConfig",
     "eval": "gumshoe.eval.config:EvalConfig",

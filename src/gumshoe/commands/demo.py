@@ -42,18 +42,6 @@ from gumshoe.protocols import SANDBOX_KINDS
 from gumshoe.records import Step, Task, Trajectory
 from gumshoe.text import plain_text
 
-__all__ = [
-    "StageFailed",
-    "configure_demo",
-    "episode_text",
-    "outcome_table",
-    "run_demo",
-    "run_stage",
-    "show_outcome",
-    "stages",
-]
-
-
 CONFIGS = Path(__file__).parents[1] / "configs" / "demo"
 
 EXTRAS = "gumshoe-debug[train,serve]"

@@ -17,7 +17,8 @@ from gumshoe.env.tasks import load_tasks
 from gumshoe.env.verifier import grade_all
 from gumshoe.env.verifier.check import check_task
 from gumshoe.errors import SandboxError
-from gumshoe.eval.swebench import HarnessReport, Prediction, run_harness
+from gumshoe.eval.records import Prediction
+from gumshoe.eval.swebench import HarnessReport, run_harness
 from gumshoe.storage import write_jsonl
 from support.runner_projects import BUGGY, RUNNERS
 from support.runner_projects import CLEAN as FIXED
@@ -90,7 +91,7 @@ def check_agreement(report: HarnessReport, expected: Expected, folder: Path) -> 
     assert report.outcomes == ours
     for name, found in grades.items():
         assert found.outcome != "error" or name in found.explanation
-    for name in set(report.resolved) | set(report.unresolved):
+    for name in (name for name, outcome in ours.items() if outcome in ("resolved", "unresolved")):
         found = json.loads((report.logs / "a__model" / name / "report.json").read_text())[name]["tests_status"]
         verdict = grades[name].verdict
         assert verdict is not None
