@@ -44,7 +44,7 @@ FAR = 3.0
 """The logarithm that stands for an unknown number of calls: about twenty."""
 _TESTS = 10
 """So many failing tests are read."""
-_REFUSED = re.compile(r"([^\W\d][\w.]*)\(\) (?:got an unexpected|got multiple|missing \d|takes ")
+_REFUSED = re.compile(r"([^\W\d][\w.]*)\(\) (?:got an unexpected|got multiple|missing \d|takes )")
 
 SIGNALS = {
     "ochiai": "the highest value of its lines",
