@@ -6,11 +6,12 @@
                                                                            ├──> runs ──> env/inside, in the sandbox
                                                                            └──> ranking, evidence
 
-| module | also used by others |
+| module | also used by others, besides `BaseTool` |
 |---|---|
 | `toolbox` | environments and agents: `make_toolbox`, `DEBUG_TOOLS`, `with_reproduce`; readers: `decisions_of` |
 | `suspects` | `shown_suspects` reads an observation |
 | `whatif` | `helpful` and `stop_command`, for the policy `vary` |
+| `trace` | `MOST_CALLS`, for the investigator |
 | `eval` | `SHOW_OUTCOMES`, the tools whose observations hold outcomes of tests; `failing_outcomes` reads these |
 | `report` | `STILL_FAILS`, the failure of a patch that is sent back |
 | `calls` | reading and writing calls as text; the signatures of tools |

@@ -67,7 +67,7 @@ class RowsConfig(TrainerConfig):
     dataset: str = Field(description="dataset folder, as `gumshoe export` writes it")
     train_split: str = Field("train", description="split that is trained on")
     eval_split: str | None = Field(None, description="split for evaluation, never trained on; null: none")
-    limit: PositiveInt | None = Field(None, description="maximum number of rows, from the beginning; null: all")
+    limit: PositiveInt | None = Field(None, description="maximum number of rows, the first by their IDs; null: all")
     epochs: PositiveFloat = Field(1.0, description="passes over the rows")
     max_steps: int = Field(-1, ge=-1, description="optimizer steps; -1: determined by epochs")
     batch: PositiveInt = Field(1, description="rows that go through the model at once, on each device")
@@ -89,7 +89,7 @@ class TrainConfig(RowsConfig):
         "full", description="train all weights, adapters, or adapters on 4-bit weights (needs bitsandbytes)"
     )
     lora: LoraSection = Field(
-        default_factory=lambda: LoraSection.model_validate({}), description="adapters, for method lora"
+        default_factory=lambda: LoraSection.model_validate({}), description="adapters, for the methods lora and qlora"
     )
 
     max_length: PositiveInt = Field(8192, description="maximum tokens per row")

@@ -284,8 +284,8 @@ class TokenRollouts:
         known = len(row.request.messages)
         if request.tools != row.request.tools or request.messages[:known] != row.request.messages:
             raise ConfigError(
-                "GRPO needs a conversation that only grows: leave out live.agent.context_tokens, and take an agent "
-                "whose tools stay the same"
+                "GRPO needs a conversation that only grows: leave out episodes.live.agent.context_tokens, and take "
+                "an agent whose tools stay the same"
             )
         answers = [self._end] * turn.cut_off + self._answer_ids(request.messages[known + 1 :])
         row.request = request

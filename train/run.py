@@ -60,7 +60,7 @@ class TrainingFolder:
 
     config.yaml   the whole config          log.jsonl    losses, one entry a line
     checkpoints/  to go on from             adapters/    where adapters were trained, before they are merged
-    rows/         what trains, as tokens; gone when training is done
+    rows/         what trains, as tokens, in supervised training; gone when training is done
     model/        the result; it is there when training is done
 
     Raises:

@@ -58,7 +58,7 @@ def configure_collect(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="failed",
         dest="again",
-        help="rerun episodes that did not resolve their task, hit a limit, or were abandoned",
+        help="rerun episodes that did not resolve their task, hit a limit without a verdict, or were abandoned",
     )
     parser.add_argument("--step", action="store_true", help="show each turn and ask before it runs")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log on the terminal; -vv logs more")

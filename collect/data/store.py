@@ -242,7 +242,7 @@ def _set_aside(path: Path, again: Again) -> None:
 
     Args:
         path: the run folder, which its caller has locked.
-        again: `all` trajectories, or those that `failed`: not resolved, or ended by a limit.
+        again: `all` trajectories, or those that `failed` (see `_has_failed`).
 
     Raises:
         DatasetError: trajectories.jsonl is broken.

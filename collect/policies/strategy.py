@@ -59,6 +59,7 @@ class Situation:
 
     Attributes:
         turn: the number of the coming turn, from 0.
+        offered: the names of the tools.
         outputs: what the tools have answered.
         shown: everything that was shown, as text.
         rng: makes the choices that are left to chance.

@@ -19,7 +19,7 @@ from gumshoe.collect.episode.tool_output import failures, seen_code, stop_at
 from gumshoe.collect.packs import build_pack
 from gumshoe.collect.policies.gold import read_gold
 from gumshoe.collect.policies.investigator.belief import Belief, SuspectFunction, TriedChange, form_belief
-from gumshoe.collect.policies.investigator.looks import BATCH, Look, looks, window_of
+from gumshoe.collect.policies.investigator.looks import Look, looks, window_of
 from gumshoe.collect.policies.investigator.policy import Conclusion, best_trial, pack_of, ruled_out
 from gumshoe.collect.policies.investigator.words import Words
 from gumshoe.collect.policies.strategy import Situation, Turn
@@ -29,6 +29,7 @@ from gumshoe.text import plural
 from gumshoe.tools.code.functions import region_of
 from gumshoe.tools.code.small_changes import changes_at
 from gumshoe.tools.code.statements import Statement
+from gumshoe.tools.whatif import MOST_VARIANTS
 
 AROUND = 20
 """Lines that it reads before and after one that a search has found."""
@@ -145,7 +146,7 @@ class Teacher:
         path, line = next(iter(self._gold.places), ("", 0))
         statement = self._statement(path, line, seen) if path else None
         tried = any(one.path == path for one in seen.belief.trials)
-        changes = changes_at(statement)[:BATCH] if statement is not None and not tried else []
+        changes = changes_at(statement)[:MOST_VARIANTS] if statement is not None and not tried else []
         if "whatif" in seen.offered and "eval" in seen.called and changes and seen.rng.random() < TRIES:
             return Look("whatif", 0.0, seen.belief.function_of(path, line), changes=tuple(changes))
         return None

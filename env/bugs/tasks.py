@@ -1,7 +1,7 @@
 """The task that a bug makes, a set of them as rows, and the splits: which bugs, projects and packages training sees.
 
-A task says what fails and how, as a test run shows it, and nothing about the cause. It is also written as a row of
-SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it. `gumshoe tasks ...
+A task says what fails and how, as a test run shows it, and nothing about the cause. `gumshoe synth` also writes it as
+a row of SWE-smith: a patch that puts the bug in, and the tests that fail and pass with it. `gumshoe tasks ...
 swesmith:FOLDER/rows.jsonl` reads the rows again; so does whatever reads SWE-smith's. In place of an image, `project`
 names the clean project as a task set does. All splits are drawn from a seed.
 """
@@ -90,7 +90,7 @@ def _indented(message: str) -> list[str]:
 
 
 def _smith_row(task: Task, oracle: Oracle) -> dict[str, Any]:
-    """The row of one bug, made or from a history, with its project as a task set stores it."""
+    """The row of one bug that operators made, with its project as a task set stores it."""
     return {
         "instance_id": task.id.replace("/", "."),
         "repo": task.tags["project"],

@@ -13,9 +13,13 @@ import traceback
 import types
 
 OUTPUT_LIMIT = 6000
+"""Characters of what one command of the debugger prints."""
 VALUE_LIMIT = 200
+"""Characters of one value."""
 EXCEPTION_LIMIT = 600
+"""Characters of an exception's text."""
 REPR_S = 1.0
+"""Seconds that the repr of one value may take."""
 AGAIN_S = 0.05
 """How soon an object is interrupted again if its own code has caught the interruption."""
 _get_ident, _set_handler, _set_timer = threading.get_ident, signal.signal, signal.setitimer

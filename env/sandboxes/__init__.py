@@ -4,7 +4,7 @@
            │                  │
            │       Link ──> Channel ══════> warden (`env/inside/warden`)
            │         │
-           │   WardenSandbox                what everybody else sees: `protocols.Sandbox`
+           │   WardenSandbox                what everybody else sees, tools only as `protocols.Sandbox`
            │
            └──────> stage                   puts the repository in, activates its environment, runs its setup
 

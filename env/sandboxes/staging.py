@@ -5,7 +5,7 @@ An environment that an image keeps for its repository is activated once, for eve
 With the repository comes the byte code of the task's tests, as pytest rewrites them. Programs in a sandbox write none,
 so that pytest would parse, rewrite and compile the test files in each run, which for many packages takes longer than
 their tests. It is made by `gumshoe.env.sandboxes.open.compile_tests`, and kept in the cache under a hash of the
-project's content and the environment that its tests run in.
+project's content, its place, and the environment that its tests run in.
 """
 
 from __future__ import annotations

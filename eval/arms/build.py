@@ -101,7 +101,7 @@ def _packs(config: EvalConfig, arm: ArmConfig) -> PackSource:
 
 
 def _makes_patches(config: EvalConfig, arm: ArmConfig) -> bool:
-    """Whether the arm's own agent changes the code."""
+    """Whether the arm's own agent has the tool that edits files."""
     return arm.runs and "rewrite" in make_agent(arm.agent or config.agent).tools
 
 
@@ -153,6 +153,7 @@ class _Solvers:
 
 def _sum(first: LimitsConfig, second: LimitsConfig) -> LimitsConfig:
     """The sum of both budgets; a limit that either leaves open stays open."""
-    pairs = {name: (getattr(first, name), getattr(second, name)) for name in ("steps", "wall_s", "tokens", "cost_usd")}
+    names = ("steps", "calls", "wall_s", "tokens", "cost_usd")
+    pairs = {name: (getattr(first, name), getattr(second, name)) for name in names}
     added = {name: None if None in pair else pair[0] + pair[1] for name, pair in pairs.items()}
     return first.model_copy(update=added)

@@ -24,7 +24,7 @@ LEVEL = 0.95
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "reciprocal_rank")
 """What arms that seek are compared in with the baseline: whether they act validly and find the place. More comparisons
 would find more differences by chance; `OUTCOMES` are compared against the solver alone, and `gumshoe compare` compares
-all metrics.
+all metrics of Gumshoe's that have a mean.
 """
 
 

@@ -1,4 +1,4 @@
-"""Every error that Gumshoe raises on purpose, one type per boundary.
+"""The errors that Gumshoe raises on purpose, one type per boundary; a few are private to one module.
 
     Exception
     ├── ToolFailure            for the model to read; becomes an observation

@@ -1,7 +1,7 @@
 """What others add: tools, task sources, policies and metrics, found by name or by path.
 
-A package announces `name = "package.module:attribute"` in one of the entry-point groups below. Your own code needs no
-package: its dotted path will do, and its module may be next to the config that names it.
+A package announces all but policies as `name = "package.module:attribute"` in the entry-point groups below. Your own
+code needs no package: its dotted path will do, and its module may be next to the config that names it.
 """
 
 from __future__ import annotations

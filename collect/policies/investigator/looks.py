@@ -19,6 +19,7 @@ from gumshoe.collect.episode.tool_output import ToolOutput, seen_code
 from gumshoe.collect.policies.investigator.belief import FALSE_REPAIR, Belief, SuspectFunction
 from gumshoe.tools.code.small_changes import WhatifChange, changes_at
 from gumshoe.tools.code.statements import Statement
+from gumshoe.tools.whatif import MOST_VARIANTS
 
 LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace", "grep", "listdir"]
 """Only the teacher makes the last two. It chooses by the answer, not by cost, so they have none."""
@@ -26,7 +27,6 @@ LookKind = Literal["eval", "suspects", "view", "whatif", "pdb", "trace", "grep",
 COST = {"eval": 1.0, "suspects": 1.5, "view": 0.2, "pdb": 1.2, "trace": 1.5, "whatif": 1.0}
 """What a call costs, in runs of the tests; a view costs its reader some attention."""
 COST_OF_CHANGE = 0.05
-BATCH = 16
 LONGEST_VIEW = 200
 USEFUL_CODE = 0.15
 """How often the code of the function with the bug leads to it."""
@@ -161,12 +161,12 @@ def _experiments(belief: Belief) -> list[Look]:
                 valued.append((bits, change, function))
     valued.sort(key=lambda one: -one[0])
     found: list[Look] = []
-    for size in (BATCH // 2, BATCH):
+    for size in (MOST_VARIANTS // 2, MOST_VARIANTS):
         batch = valued[:size]
         if batch:
             found.append(_experiment(batch))
     first = next((function for _, _, function in valued), None)
-    own = [one for one in valued if one[2] == first][:BATCH]
+    own = [one for one in valued if one[2] == first][:MOST_VARIANTS]
     if own and len(own) < len(valued):
         found.append(_experiment(own))
     return found

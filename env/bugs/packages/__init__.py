@@ -20,7 +20,7 @@ difficulty have found lies in the folder of the package's set, by keys without i
 | stage | its key is made of |
 |---|---|
 | get | the source: its kind, its text, and its content, size and time, or commit |
-| environment | the package's name, its sources, the config of builds, and the runner if that is doctest |
+| environment | the package's name, its sources or commit, the config of builds, and the runner if that is doctest |
 | baseline | the environment's key, its lock, pytest's arguments, the config of the baseline, the kind of sandbox |
 | bugs | the name, the project as the set ships it, its environment, how its tests are run, the config, the operators |
 | history | the commit, the first environment's lock, the config of builds, what is excluded, the kind of sandbox |

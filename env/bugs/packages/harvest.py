@@ -27,7 +27,7 @@ from gumshoe.env.bugs.packages.check import check_package, rate_package
 from gumshoe.env.bugs.packages.environment import DOCTEST_WAYS, PYTEST_WAYS, Built, get_environment, install_lock
 from gumshoe.env.bugs.packages.history import harvest_history
 from gumshoe.env.bugs.packages.sources import FetchedSource, RequestedPackage, get_source, parse_sources
-from gumshoe.env.bugs.tasks import heldout_packages, write_rows
+from gumshoe.env.bugs.tasks import heldout_packages
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.tasks.taskset import TASKS, is_taskset, stored_taskset, write_taskset
@@ -104,7 +104,6 @@ def write_whole_set(out: Path, config: HarvestConfig) -> None:
     groups = [[_placed(pair, folder, folder.name in heldout) for pair in stored_taskset(folder)] for folder in folders]
     tasks = list(take_turns(groups))
     write_taskset(out, tasks)
-    write_rows(out, tasks)
 
 
 def rebuild(taskset: Path, config: BuildConfig, say: Callable[[str], None]) -> list[str]:

@@ -170,7 +170,7 @@ class InPlace:
         None if that cannot be told here, so that the candidate has to be imported:
 
         - no test executes the change (which costs no import), or the import itself does
-        - the change cannot be made in place (see `Functions.patch`)
+        - the change cannot be made in place (see `FunctionsOfFiles.patch`)
         - the first run ended without a result, but in time, or it lacks some of the tests
         - a test that fails with the change also fails without it, when it is run on its own
         """

@@ -27,6 +27,7 @@ _METHODS = {
     "until": "unt until", "unwatch": "unwatch", "up": "u up", "watch": "watch", "whatis": "whatis",
     "where": "w where bt",
 }  # fmt: skip
+"""By the name of a method of `Commands`, without its `do_`, the words that call it. `__hold__` is only for the host."""
 _NAMES = {alias: method for method, aliases in _METHODS.items() for alias in aliases.split()}
 _EXPRESSIONS = ("p", "pp", "whatis", "source", "watch")
 _ABSENT = ("commands", "alias", "unalias", "interact", "debug", "display", "undisplay", "exceptions")

@@ -85,7 +85,7 @@ class Stop:
         """Names and short reprs of the chosen frame's variables, without modules, functions and classes."""
         descriptions = {}
         for name, value in list(self.locals().items()):
-            if name.startswith(("__", "@")) or isinstance(value, _UNINTERESTING):
+            if name.startswith(("__", "@")) or isinstance(value, DULL):
                 continue
             if len(descriptions) == LOCALS_LIMIT:
                 break
@@ -93,7 +93,8 @@ class Stop:
         return descriptions
 
 
-_UNINTERESTING = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+DULL = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+"""Kinds of values that say nothing about a run."""
 
 
 def failing_frames(files, value, trace):

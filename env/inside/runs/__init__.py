@@ -33,7 +33,7 @@ has been done, `patches` gives existing functions their new code: `whatif` does 
 of bugs. That does not change what has run at the import. So for all tests `whatif` has the changed module loaded from
 its changed code (`change.install`), and the maker of bugs writes the file for what it cannot patch.
 
-*How do the forks end?* None returns to the code that called for it:
+*How do the forks end?* None that runs tests returns to the code that called for it:
 
 - `trace` runs the program in one fork, which ends with it; at the deadline, a signal has it write its calls and end.
 - `whatif` runs all tests in forks that end in `_run_program`, with the program's exit code. A fault of ours is printed

@@ -1,10 +1,9 @@
 """The recorded calls of a function in one test, and how values in them are described."""
 
 import collections
-import os
 import time
 
-from ..programs.project import project_path
+from ..debugger.stops import DULL
 from ..values import attributes_of, describe_exception, not_shown, short_repr, slow_types
 
 FIRST_STEPS, LAST_STEPS = 200, 40
@@ -18,7 +17,6 @@ VARIABLES = 30
 PLAIN = (int, float, complex, bool, str, bytes, type(None))
 TEST_S, ALL_S, LEAST_S = 0.5, 20.0, 0.02
 """Seconds for describing the values of one test; LEAST_S once those of all tests have taken ALL_S."""
-_DULL = (type(os), type(project_path), type(len), type)
 
 
 class Call:
@@ -124,7 +122,7 @@ def variables_of(frame):
     shown = 0
     for name in list(values):
         value = values.get(name)
-        if name.startswith(("__", "@", ".")) or isinstance(value, _DULL):
+        if name.startswith(("__", "@", ".")) or isinstance(value, DULL):
             continue
         if name == "self":
             attributes = _attributes(value)
@@ -144,7 +142,7 @@ def _attributes(value):
         items = list(attributes_of(value).items())
     except BaseException:  # the program has changed how its classes are made
         return []
-    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, _DULL)][:12]
+    return [(name, inner) for name, inner in items if isinstance(name, str) and not isinstance(inner, DULL)][:12]
 
 
 def describe(value):

@@ -99,8 +99,8 @@ def answer_of(work, wall_s):
     """What `work(writer)`, run in a fork that it ends, wrote to the descriptor as JSON.
 
     An object gets the `cpu_s` and `wall_s` that the fork took. Without an answer within `wall_s` seconds it is
-    `{"status": "timeout"}`, or `{"status": "crashed"}` if the fork ended before. Whatever `work` raises goes on in the
-    fork.
+    `{"status": "timeout"}`, as it is if the fork has used up its processor time, or `{"status": "crashed"}` if the fork
+    ended before. Whatever `work` raises goes on in the fork.
     """
     reader, writer = os.pipe()
     fork = start_fork()

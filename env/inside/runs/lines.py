@@ -22,7 +22,16 @@ _RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class _Function:
-    """What one test ran of one code object: its lines, each with its place in the order of all that the test ran."""
+    """What one test ran of one code object.
+
+    Attributes:
+        code: the code object.
+        lines: each with its place in the order of all that the test ran.
+        stale: how many calls have begun since a line was new; too many, and no call is followed any more.
+        repeats: how many lines have run since a line was new; after `STALE_LINES`, the running call is not followed on.
+        tracer: the trace function of its frames, with `sys.settrace`.
+        is_cut: whether a call was not followed to its end, so that any of its lines may have run.
+    """
 
     __slots__ = ("code", "is_cut", "lines", "repeats", "stale", "tracer")
 

@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import threading
-import time
 
 from ..debugger.breakpoints import Breakpoints
 from ..debugger.files import WorkspaceFiles
@@ -204,7 +203,7 @@ class ProbeDebugger:
                 code = 0
             finally:
                 os._exit(code)
-        code = fork.wait(time.time() + FORK_S)
+        code = fork.wait(fork.began + FORK_S)
         if code is None:
             self._tell(probe, moment, {"error": "it took too long"})
         elif code:

@@ -185,7 +185,7 @@ def main(arguments):
     if request is None:
         return 2
     # The program may run pytest in this process or in a child, where the plugin needs nothing but the record: so these
-    # variables stay. `trace` uses `announce_plugin`, which takes them back: its recorder is in this process alone.
+    # variables stay. `trace` takes its own back with `withdraw_plugin`: its recorder is in this process alone.
     os.environ["GUMSHOE_LINES"] = request["record"]
     os.environ["PYTEST_PLUGINS"] = ",".join(filter(None, (__name__, os.environ.get("PYTEST_PLUGINS"))))
     os.environ["PYTHONPATH"] = os.pathsep.join(

@@ -1,4 +1,4 @@
-"""Watching lines and calls: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before. Standard library only.
+"""Watching lines and calls: by `sys.monitoring` from Python 3.12 on, by `sys.settrace` before.
 
 `lines` and `trace` watch this way; `probes` and the debugger have trace functions of their own. `sys.monitoring` sees
 all threads, `sys.settrace` the one that starts watching and those that are started meanwhile; neither sees child

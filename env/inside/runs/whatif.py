@@ -209,7 +209,7 @@ class ChangedRuns:
 
     def _run_failing(self, changes):
         """The runs of the failing tests alone, unchanged (0) and with each change to functions that exist once modules
-        are imported; none if the tests do not fail in the same way without the others.
+        are imported; none if it is not just these tests that fail without the others.
         """
         only = os.path.join(self._folder, "only.json")
         with open(only, "w") as file:

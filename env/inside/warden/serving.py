@@ -1,6 +1,10 @@
 """How the host talks to the warden.
 
-The warden reads one JSON request a line from its terminal and answers each with
+The warden reads one JSON request a line from its terminal, such as
+
+    {"nonce": "5f0c...", "op": "read", "path": "shop.py", "inside": true}
+
+where the operation is a method of `Warden` with these arguments, and answers each with
 
     nonce + one line of ASCII JSON + nonce + newline
 

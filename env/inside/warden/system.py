@@ -23,7 +23,9 @@ CLOSED = -1
 GRACE_S = 5.0
 """How long a process that was told to end may take."""
 PAUSE_S = 0.005
+"""How long is waited between two looks at a process that is to end."""
 DISK_INTERVAL_S = 1.0
+"""How long is waited at least between two looks at the disk."""
 KILLED = 128 + signal.SIGKILL
 """The exit code, as a shell reports it, of a program that was killed."""
 
