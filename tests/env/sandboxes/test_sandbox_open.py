@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -251,26 +248,18 @@ def test_orphans_are_reaped_and_the_living_are_not(task: Task, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("kind", BACKENDS)
-def test_no_thread_no_descriptor_and_no_file_is_left(
-    kind: str, task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-
-    def episode() -> None:
-        with open_sandbox(task, SandboxConfig(kind=kind, unsafe=True), trusted=True) as sandbox:  # pyright: ignore[reportArgumentType]
-            sandbox.open_session(["cat"]).wait_message(0)
-            sandbox.open_session(["sleep", "876"])
-
-    def held() -> tuple[int, int]:
-        gc.collect()  # what earlier tests left in cycles must not go away between the two counts
-        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
-
-    episode()
-    before = held()
-    for _ in range(3):
-        episode()
-    assert all(now <= then for now, then in zip(held(), before, strict=True))
+def test_no_thread_no_descriptor_and_no_file_is_left(kind: str, task: Task, tmp_path: Path) -> None:
+    code = (
+        "import threading\n"
+        "for _ in range(4):\n"
+        "    with open_sandbox(task, SandboxConfig(kind=sys.argv[1], unsafe=True), trusted=True) as sandbox:\n"
+        "        sandbox.open_session(['cat']).wait_message(0)\n"
+        "        sandbox.open_session(['sleep', '876'])\n"
+        "    print(threading.active_count(), len(os.listdir('/proc/self/fd')))"
+    )
+    done = run_apart(TASK + code, kind, task=task, variables={"TMPDIR": str(tmp_path)})
+    first, *later = done.stdout.split("\n")[:-1]
+    assert later == [first] * 3, done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
