@@ -41,7 +41,7 @@ def _node(node, value_of):
     fields = {name: value_of(value) for name, value in ast.iter_fields(node)}
     fields.update((name, getattr(node, name)) for name in node._attributes if hasattr(node, name))
     if kind in _CONSTANTS:
-        fields["value"] = fields.get(_CONSTANTS[kind], 0)
+        fields["value"] = fields.pop(_CONSTANTS[kind], 0)
         return ["Constant", fields]
     if kind == "ExtSlice":
         return ["Tuple", {"elts": fields["dims"], "ctx": None}]
