@@ -70,7 +70,7 @@ def test_what_is_wrong_with_one_task_is_said_and_the_others_go_on(image: str, tm
         "drifted": "task drifted: the patch does not apply: shop.py:1 should be",
         "absent": "task absent: its image gumshoe-test-no-such-image:latest is not here",
         "drifted-tests": "task drifted-tests: its test patch: the patch does not apply",
-        "hanging": "the tests run for more than 5 s",
+        "hanging": "the tests run for more than ",
     }
     assert [task for task, text in said.items() if text not in found[task] or (not text and found[task])] == []
     late = grade(*tasks[4], GOLD, DOCKER)
