@@ -218,8 +218,13 @@ class Inspection:
         for name, value in names.items():
             if name != "__builtins__" and (name not in before or before[name] is not value):
                 values[name] = value
-        for name in set(before) - set(names):
-            values.pop(name, None)
+        deleted = [name for name in values if name not in names]
+        if deleted and not isinstance(values, dict):
+            raise CommandError(
+                "since Python 3.13, no debugger can delete a function's variables: " + ", ".join(deleted)
+            )
+        for name in deleted:
+            del values[name]
         _write_back(stop.frame, values)
         return printed.getvalue().rstrip("\n")
 
