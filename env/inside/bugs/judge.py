@@ -72,7 +72,6 @@ class CleanRuns(types.SimpleNamespace):
         tests = set()
         for path, numbers in lines.items():
             for number in numbers:
-                # The keys of JSON are strings.
                 tests.update(self.covered.get(path, {}).get(str(number), []))
         return sorted(tests)
 
