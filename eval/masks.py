@@ -27,7 +27,7 @@ class Masks:
         self.model = model
         self._guard = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the program
+        self._errors: IO[bytes] | None = None
 
     def compute(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """What trains of a row with `messages` and perhaps `tools`: the answer that `gumshoe.train.masks` describes.
@@ -44,20 +44,21 @@ class Masks:
         """Ends the program. Idempotent."""
         with self._guard:
             self._end()
-            self._errors.close()
 
     def _end(self) -> str:
         """Closes the program's input, which ends it. Returns its exit code and the last line that it has printed."""
         process, self._process = self._process, None
-        if process is None:
+        if process is None or self._errors is None:
             return ""
         process.communicate()
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
+        with self._errors as errors:
+            errors.seek(0)
+            lines = errors.read().decode(errors="replace").strip().splitlines() or ["it printed nothing"]
         return f"exit code {process.returncode}: {lines[-1][:300]}"
 
     def _ask(self, question: str) -> dict[str, Any]:
         if self._process is None:
+            self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by _end
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gumshoe.train.masks", str(self.model)],
                 stdin=subprocess.PIPE,
