@@ -213,11 +213,13 @@ def _answers(
 
 
 HEAD_BYTES = 4096
+LINES = (".jsonl", ".ndjson")
+"""Names of files end so that hold an object in each line."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """How trajectories are stored in files: as the object in a JSON file, or one in each line of a `.jsonl` file.
+    """How trajectories are stored in files: the object in a JSON file, or one in each line (see `LINES`).
 
     Attributes:
         endings: how the names of its files end, by which they are found in a folder.
@@ -232,8 +234,7 @@ class Format:
 
     def read(self, file: Path) -> Iterator[Trajectory]:
         """The trajectories in one file. Raises a DatasetError that names it."""
-        by_line = file.suffix == ".jsonl" or self.endings == (".jsonl",)
-        for place, name, value in _objects(file, by_line=by_line):
+        for place, name, value in _objects(file):
             try:
                 yield from self.parse(value, name)
             except DatasetError as error:
@@ -258,9 +259,9 @@ class Format:
             return self.mark in opened.read(HEAD_BYTES)
 
 
-def _objects(file: Path, *, by_line: bool) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _objects(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The objects in a file, each with its place and its name. Raises DatasetError."""
-    if by_line:
+    if file.suffix in LINES:
         for number, row in read_jsonl(file):
             yield f"{file} line {number}", f"{file.stem}-{number}", row
         return
