@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -256,7 +256,7 @@ class _ViewWriter:
         self.counts = Statistics()
         self._rows = view.rows
         self._shards = {
-            split: files.enter_context(closing(_ShardWriter(folder, split, columns=view.columns))) for split in SPLITS
+            split: files.enter_context(_ShardWriter(folder, split, columns=view.columns)) for split in SPLITS
         }
 
     def add(self, trajectory: Trajectory, split: str) -> None:
@@ -282,6 +282,15 @@ class _ShardWriter:
         self._shards = 0
         self._writer: ParquetWriter | None = None
 
+    def __enter__(self) -> _ShardWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._writer is not None and kind is not None:
+            self._writer.close()  # What is pending would be written to a folder that is thrown away.
+        else:
+            self._finish()
+
     def write(self, row: dict[str, Any]) -> None:
         """Adds a row."""
         if self._writer is None:
@@ -289,7 +298,7 @@ class _ShardWriter:
         self._writer.write(row)
         self._in_shard += 1
         if self._in_shard >= ROWS_A_SHARD:
-            self.close()
+            self._finish()
 
     def _begin(self) -> ParquetWriter:
         from datasets.arrow_writer import ParquetWriter
@@ -300,8 +309,8 @@ class _ShardWriter:
         self._in_shard = 0
         return ParquetWriter(features=features(self._columns), path=path, writer_batch_size=ROWS_A_GROUP)
 
-    def close(self) -> None:
-        """Ends the shard at hand. Idempotent."""
+    def _finish(self) -> None:
+        """Ends the shard at hand, if there is one."""
         if self._writer is not None:
             self._writer.finalize()
             self._writer = None
