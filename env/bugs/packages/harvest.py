@@ -144,6 +144,10 @@ def _fingerprint(folder: Path) -> str:
     return "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
 
 
+KEEP_TASKS = ("get", "environment")
+"""The stages in which a package still has the tasks of an earlier harvest."""
+
+
 def harvest_package(
     source: RequestedPackage, config: HarvestConfig, folder: Path, note: Callable[[str, str], None]
 ) -> PackageReport:
@@ -159,6 +163,9 @@ def harvest_package(
     earlier = read_report(folder)
 
     def write_report() -> None:
+        # A finished set keeps its report as long as it keeps its tasks.
+        if earlier is not None and earlier.done and report.stage in KEEP_TASKS and not report.reason:
+            return
         facts = asdict(with_times(report, earlier))
         write_atomic(folder / REPORT, json.dumps(facts, indent=1))
 
