@@ -17,7 +17,7 @@ from gumshoe.env.sandboxes.staging import checked_overlay, repository_of
 from gumshoe.env.tasks.projects import left_out_of_copy
 from gumshoe.env.tasks.rows import ROOT
 from gumshoe.env.verifier.rules import named_test_files
-from gumshoe.env.virtualenvs import INSIDE, Lock, find_environment
+from gumshoe.env.virtualenvs import INSIDE, Lock, read_environment
 from gumshoe.errors import TaskError
 from gumshoe.records import Oracle, Task
 from gumshoe.storage import new_folder
@@ -161,7 +161,7 @@ def write_context(task: Task, folder: Path, base: str | None, more: str = "") ->
     if task.workspace.environment is None:
         version, environment = "3.12", NO_ENVIRONMENT.format(pytest=PYTEST)
     else:
-        lock = find_environment(task.workspace.environment).lock
+        lock = read_environment(task.workspace.environment).lock
         version, environment = lock.python, _write_lock(lock, folder / LOCK, task.workspace.workdir)
     text = DOCKERFILE.format(
         base=base or f"python:{version}",

@@ -110,16 +110,25 @@ def environment_of(text: str) -> str:
     return locks[0].stem
 
 
+_ENVIRONMENTS = TypeAdapter(InstalledEnvironment)
+
+
 def find_environment(name: str) -> InstalledEnvironment:
-    """The environment of this name. Raises TaskError when it is not on this machine."""
+    """The environment of this name. Raises TaskError when it is not on this machine, or its interpreter is gone."""
+    found = read_environment(name)
+    if not found.python.exists():
+        folder = environment_folder(name)
+        raise TaskError(f"environment {name} needs {found.python}, which is gone: remove {folder} and rebuild it")
+    return found
+
+
+def read_environment(name: str) -> InstalledEnvironment:
+    """The same, whether its interpreter is still there or not."""
     folder = environment_folder(name)
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-        found = TypeAdapter(InstalledEnvironment).validate_python({"name": name, "root": folder / "root", **record})
+        return _ENVIRONMENTS.validate_python({"name": name, "root": folder / "root", **record})
     except FileNotFoundError:
         raise TaskError(f"environment {name} is not on this machine: gumshoe harvest --rebuild TASKSET") from None
     except (OSError, ValueError, TypeError) as error:
         raise TaskError(f"environment {name} is damaged ({error}): remove {folder} and rebuild it") from None
-    if not found.python.exists():
-        raise TaskError(f"environment {name} needs {found.python}, which is gone: remove {folder} and rebuild it")
-    return found

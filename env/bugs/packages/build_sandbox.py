@@ -303,14 +303,17 @@ class NewEnvironment:
         return self._sandbox.run(argv, limit=limit, cwd=WORKSPACE, env=variables, sealed=sealed)
 
     def keep(self, lock: Lock) -> None:
-        """Compiles what is installed and moves it all to where sandboxes find the environment of this lock.
+        """Compiles what is installed and moves it all to where sandboxes find the environment of this lock, if none is
+        there.
 
         The record beside it can be written by no package.
         """
+        if is_installed(lock.name):
+            return
         # Neither exit code says anything: some templates are not valid Python, and there are no tests.
         self._sandbox.run(COMPILE)
         self._sandbox.run(REWRITE, limit="collect_timeout_s", cwd="/tmp", env={"PYTHONDONTWRITEBYTECODE": ""})  # noqa: S108
-        if is_installed(lock.name):
+        if is_installed(lock.name):  # Another process has made it meanwhile.
             return
         folder = environment_folder(lock.name)
         shutil.rmtree(folder, ignore_errors=True)

@@ -118,8 +118,7 @@ def build_environment(
             variables=environment.variables,
         )
         added = tuple(_ship_project(source, environment.workspace, project))
-        if not is_installed(lock.name):
-            environment.keep(lock)
+        environment.keep(lock)
     arguments = (*quiet_arguments(lock.packages), *builder.arguments)
     return Built(lock, project, added, tuple(builder.skipped), arguments)
 
