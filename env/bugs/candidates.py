@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -45,7 +46,7 @@ class Candidate:
         """Where the cause is."""
         return self.path, self.symbol
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Eight hex digits that tell the candidates of a project apart."""
         return hashlib.sha256(f"{self.path}\0{self.text}".encode()).hexdigest()[:8]

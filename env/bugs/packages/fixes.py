@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import pathspec
 
@@ -126,6 +127,16 @@ def _is_identifier(word: str) -> bool:
     return "_" in word.strip("_") or word not in (word.lower(), word.capitalize())
 
 
+class Commit(NamedTuple):
+    """A commit: its name, date, parents and message, and how many lines it changes, by file."""
+
+    name: str
+    date: str
+    parents: list[str]
+    message: str
+    changed: dict[str, int]
+
+
 class History:
     """The history of a bare clone. All methods raise TaskError if git fails."""
 
@@ -142,11 +153,11 @@ class History:
         spec = pathspec.GitIgnoreSpec.from_lines(exclude)
         fixes: list[Fix] = []
         others: Counter[str] = Counter()
-        for (name, date, *parents), message, changed in self._commits(count):
-            python = {path: lines for path, lines in changed.items() if path.endswith(".py")}
-            tests = tuple(path for path in changed if holds_tests(path))
+        for commit in self._commits(count):
+            python = {path: lines for path, lines in commit.changed.items() if path.endswith(".py")}
+            tests = tuple(path for path in commit.changed if holds_tests(path))
             code = {path: lines for path, lines in python.items() if path not in tests and not spec.match_file(path)}
-            if not parents:
+            if not commit.parents:
                 others["first commit"] += 1
             elif not code:
                 others["no code"] += 1
@@ -155,12 +166,13 @@ class History:
             elif sum(code.values()) > MAX_CHANGED_LINES:
                 others[f"over {MAX_CHANGED_LINES} lines"] += 1
             else:
-                data = (path for path in changed if path not in tests and _is_data(path, code))
-                fixes.append(Fix(name, parents[0], date, message, (*code, *data), tests))
+                data = (path for path in commit.changed if path not in tests and _is_data(path, code))
+                code_and_data = (*code, *data)
+                fixes.append(Fix(commit.name, commit.parents[0], commit.date, commit.message, code_and_data, tests))
         return fixes, others
 
-    def _commits(self, count: int) -> Iterator[tuple[list[str], str, dict[str, int]]]:
-        """The name, date and parents of each commit, its message, and how many lines it changes, by file."""
+    def _commits(self, count: int) -> Iterator[Commit]:
+        """The latest commits of the main line, newest first."""
         options = ("--first-parent", "-m", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv")
         form = f"--format={COMMIT}%H %cs %P{FIELD}%B{FACTS}"
         words = ("-c", "core.quotePath=false", "log", *options, form, f"--max-count={count}", "HEAD")
@@ -169,7 +181,9 @@ class History:
             names, _, rest = part.partition(FIELD)
             message, _, changes = rest.partition(FACTS)
             rows = [line.split("\t", 2) for line in changes.splitlines() if line.count("\t") >= 2]
-            yield names.split(), message, {path: _number(added) + _number(gone) for added, gone, path in rows}
+            name, date, *parents = names.split()
+            changed = {path: _number(added) + _number(gone) for added, gone, path in rows}
+            yield Commit(name, date, parents, message, changed)
 
     def files(self, fix: Fix) -> FixFiles:
         """The code before and after a fix."""
