@@ -190,10 +190,14 @@ def summarize(
         losses=losses,
         arms=tuple(_arm(config, own, arm, run.packs[arm.name], by_arm[arm.name]) for arm in shown),
         comparisons=(
-            *compare_all(seeking, config.baseline_name, Bootstrap(config.seed, config.resamples)),
+            *compare_all(seeking, config.baseline_name, _bootstrap(config)),
             *_outcome_comparisons(config, shown, by_arm),
         ),
     )
+
+
+def _bootstrap(config: EvalConfig) -> Bootstrap:
+    return Bootstrap(config.seed, config.resamples)
 
 
 def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, Any]]]:
@@ -203,7 +207,7 @@ def timing(config: EvalConfig, by_arm: ByArm) -> dict[str, dict[str, dict[str, A
     return {
         name: {
             group: {what: value.model_dump(mode="json") for what, value in of_group.items()}
-            for group, of_group in per_resolved(results, Bootstrap(config.seed, config.resamples), SPENT_TIME).items()
+            for group, of_group in per_resolved(results, _bootstrap(config), SPENT_TIME).items()
         }
         for name, results in by_arm.items()
     }
@@ -223,8 +227,8 @@ def _arm(
         model=arm.model,
         episodes=len(results) if policy is not None else sum(bool(one.solver) for one in results),
         failed=packs.failed,
-        groups=measures(results, Bootstrap(config.seed, config.resamples), own_metrics),
-        per_resolved=per_resolved(results, Bootstrap(config.seed, config.resamples)),
+        groups=measures(results, _bootstrap(config), own_metrics),
+        per_resolved=per_resolved(results, _bootstrap(config)),
         tools=calls_by_tool(results),
         calibration=curve,
         calibration_error=expected_error(curve),
@@ -234,7 +238,7 @@ def _arm(
 def _outcome_comparisons(config: EvalConfig, arms: Sequence[Arm], by_arm: ByArm) -> list[Comparison]:
     """What each pack adds to what the solver fixes alone, and whatever else an arm is held against."""
     found = [
-        compare(by_arm[arm.name], by_arm[other], group, metric, Bootstrap(config.seed, config.resamples))
+        compare(by_arm[arm.name], by_arm[other], group, metric, _bootstrap(config))
         for arm in arms
         for other in arm.against
         if by_arm[arm.name] and by_arm.get(other)

@@ -128,7 +128,6 @@ def _trainer(
     config: TrainConfig, arguments: SFTConfig, renderer: Renderer, rows: PreparedRows, eval_rows: PreparedRows | None
 ) -> SeekerTrainer:
     """TRL's trainer on rows that are tokens already."""
-    columns = ["input_ids", "labels"]
     model = load_model(local_model(config.model), config)
     adapters = None if config.method == "full" else lora_arguments(config.lora)
     if adapters is not None:
@@ -137,8 +136,8 @@ def _trainer(
     trainer = SeekerTrainer(
         model=model,
         args=arguments,
-        train_dataset=rows.rows.select_columns(columns),
-        eval_dataset=None if eval_rows is None else eval_rows.rows.select_columns(columns),
+        train_dataset=rows.rows,
+        eval_dataset=None if eval_rows is None else eval_rows.rows,
         processing_class=renderer.tokenizer,
         peft_config=adapters,
     )

@@ -70,7 +70,7 @@ class InProcess:
     """Makes the environments of one worker's episodes, one after the other, in the process that runs the command."""
 
     def ready(self) -> bool:
-        """Whether an episode can begin; may wait a moment. Raises GumshoeError if none ever can."""
+        """Whether an episode can begin: always."""
         return True
 
     def environment(self, task: Task, **options: Any) -> AnyEnv:
@@ -78,10 +78,13 @@ class InProcess:
         return TakesTurns(DebugEnv(task, **options))
 
     def close(self) -> None:
-        """Releases what it holds. Idempotent."""
+        """Nothing is held."""
 
 
 EnvironmentFactory: TypeAlias = "InProcess | RayFactory"
+"""Makes the environments of one worker's episodes. `ready` may wait a moment before it says whether an episode can
+begin, and raises GumshoeError if none ever can; `close` is idempotent.
+"""
 MakeFactory: TypeAlias = Callable[[], EnvironmentFactory]
 
 

@@ -114,8 +114,11 @@ def check_buggy_code(tasks: Iterable[Task], sandbox: SandboxConfig, repositories
         try:
             choose(task, sandbox, trusted=True)
         except GumshoeError as error:
-            lacks = "no repository in the folder `repositories` has its base commit"
-            lacks = lacks if repositories else "the config names no folder of `repositories`"
+            lacks = (
+                "no repository in the folder `repositories` has its base commit"
+                if repositories
+                else "the config names no folder of `repositories`"
+            )
             raise TaskError(f"{task.id}: its files cannot be read: {error}; {lacks}") from None
 
 

@@ -19,6 +19,8 @@ OUTCOMES = ("solved", "official")
 """Whether the bug is repaired in the end: according to our grader, and to the official harness."""
 SPENT = ("tokens", "solver_tokens", "cost", "solver_cost")
 SPENT_TIME = ("seconds", "solver_seconds")
+BINS = 10
+"""Bins of the reliability curve."""
 LEVEL = 0.95
 """The share of intervals that hold the true value."""
 COMPARED_METRICS = ("valid_calls", "file_recall", "function_recall", "line_recall", "line_f1", "reciprocal_rank")
@@ -274,11 +276,11 @@ def reliability(pairs: Iterable[tuple[float, bool]]) -> tuple[CalibrationBin, ..
     """
     grouped: dict[int, list[tuple[float, bool]]] = {}
     for confidence, right in pairs:
-        grouped.setdefault(min(int(confidence * 10), 9), []).append((confidence, right))
+        grouped.setdefault(min(int(confidence * BINS), BINS - 1), []).append((confidence, right))
     return tuple(
         CalibrationBin(
-            low=number / 10,
-            high=(number + 1) / 10,
+            low=number / BINS,
+            high=(number + 1) / BINS,
             confidence=fmean(sorted(confidence for confidence, _ in of_bin)),
             right=sum(right for _, right in of_bin) / len(of_bin),
             count=len(of_bin),

@@ -150,8 +150,10 @@ def _changed(patch: str) -> list[str]:
 
 def _read_timing(source: Source) -> dict[str, Any]:
     """What timing.json holds; nothing where there is none. Raises DatasetError."""
-    timing = read_once(source.path / "timing.json", source.root, read_json)
-    return timing if isinstance(timing, dict) else {}
+    timing = read_once(source.path / "timing.json", source.root, read_json) or {}
+    if not isinstance(timing, dict):
+        raise DatasetError("timing.json is not a JSON object")
+    return timing
 
 
 def _read_summary(source: Source) -> dict[str, Any] | None:

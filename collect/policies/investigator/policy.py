@@ -194,7 +194,7 @@ def ruled_out(belief: Belief, named: Sequence[SuspectFunction], words: Words) ->
         if function in named or len(found) == MOST_RULED_OUT:
             continue
         there = [one for one in belief.trials if function.holds(one.path, one.line)]
-        found.append(RuledOut(what=f"{function.name} ({function.place})", why=words.against(function, there)))
+        found.append(RuledOut(what=f"{function.name} ({function.place})", why=words.against(there)))
     return found
 
 

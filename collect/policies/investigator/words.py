@@ -230,7 +230,7 @@ class Words:
         if left is None or left == following or left in self.belief.ranked()[:3]:
             return ""
         tried = [one for one in self.belief.trials if left.holds(one.path, one.line)]
-        why = self.against(left, tried)
+        why = self.against(tried)
         wordings = [f"I set {left.name} aside: {why}.", f"{left.name} is not it, I think: {why}.", ""]
         if tried:
             wordings.append(f"Nothing that I tried in {left.name} accounts for this; {why}.")
@@ -318,8 +318,8 @@ class Words:
             f"There are calls of {name} in failing tests that no passing one makes.",
         )
 
-    def against(self, function: SuspectFunction, there: Sequence[TriedChange]) -> str:
-        """Why a suspect is no longer one."""
+    def against(self, there: Sequence[TriedChange]) -> str:
+        """Why a suspect is no longer one, by the changes that were tried there."""
         useless = [one for one in there if one.effect == "none"]
         if any(one.effect == "trades" for one in there):
             return self.pick("what helps there breaks other tests", "a change there helps some tests and harms others")

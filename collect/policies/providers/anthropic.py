@@ -32,6 +32,7 @@ class AnthropicPolicy(ProviderPolicy[AnthropicConfig]):
     kind = "anthropic"
     sdk_error = anthropic.APIError
     overflow_status = frozenset({400, 413})
+    _client: anthropic.Anthropic
 
     def __init__(self, config: AnthropicConfig, **options: Any) -> None:
         super().__init__(config, **options)

@@ -29,6 +29,7 @@ class OpenAIPolicy(ProviderPolicy[OpenAIConfig]):
     kind = "openai"
     sdk_error = openai.APIError
     overflow_status = frozenset({400, 413, 422})
+    _client: openai.OpenAI
 
     def __init__(self, config: OpenAIConfig, **options: Any) -> None:
         super().__init__(config, **options)
