@@ -174,7 +174,7 @@ def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
     assert "did not finish within 2 s, the time limit for one command" in error
 
 
-def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path, tmp_path: Path) -> None:
+def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path) -> None:
     name, command = "0123456789abcdef", "python -m pytest -q 'my checks.py'"
     parser = argparse.ArgumentParser()
     add_repository_arguments(parser, entrypoint="command")

@@ -101,7 +101,7 @@ def test_a_seekers_report_on_a_reproduction_can_be_checked_anew(pair: tuple[Task
         assert one.check.status == "confirmed"
 
 
-def test_prompts_and_tools_are_those_of_the_regime(pair: tuple[Task, Oracle]) -> None:
+def test_prompts_and_tools_are_those_of_the_regime() -> None:
     for kind, tools in (("debug", DEBUG_TOOLS), ("rewrite", REWRITE_TOOLS), ("seeker", SEEKER_TOOLS), ("react", None)):
         agent = make_agent(AgentConfig(kind=kind))  # pyright: ignore[reportArgumentType]
         assert tools is None or agent.tools_in("debug") == tools

@@ -96,14 +96,19 @@ def test_a_run_may_stop_after_some_failures(config: Make, config_file: MakeFile)
     assert len(list(read_failures(Path(made.out)))) == 9
 
 
-@pytest.mark.parametrize("answer", [chat("no call"), fault(400, "maximum context length")], ids=["no-call", "overflow"])
-def test_what_the_model_failed_is_a_trajectory(config: Make, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    ("answer", "stop"),
+    [
+        pytest.param(chat("no call"), StopReason.NO_TOOL_CALL, id="no-call"),
+        pytest.param(fault(400, "maximum context length"), StopReason.CONTEXT_OVERFLOW, id="overflow"),
+    ],
+)
+def test_what_the_model_failed_is_a_trajectory(config: Make, answer: Answer, stop: StopReason) -> None:
     with provider(answer) as server:
         made = config(1, policy=model_at(server.url))
         assert collect(made).finished == 1
     (found,) = read_trajectories(Path(made.out))
-    assert found.stop in {StopReason.NO_TOOL_CALL, StopReason.CONTEXT_OVERFLOW}
-    assert found.resolved is False
+    assert (found.stop, found.resolved) == (stop, False)
 
 
 def test_the_runs_budget_stops_cleanly_and_a_larger_one_goes_on(

@@ -1,7 +1,5 @@
 """The environment as Gymnasium sees it, over real sandboxes."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Generator, Iterator

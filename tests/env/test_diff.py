@@ -1,7 +1,5 @@
 """Patches: `git apply` makes of them the content after, and so does a sandbox that has no git."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

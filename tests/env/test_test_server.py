@@ -1,7 +1,5 @@
 """The test server: runs that are forked have the outcomes of runs in a fresh interpreter."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing

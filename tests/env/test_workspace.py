@@ -1,7 +1,5 @@
 """The repository as the agent may see it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 

@@ -164,7 +164,7 @@ def test_a_killed_evaluation_resumes_to_the_same_summary(tmp_path: Path, tasks: 
     assert first == second
 
 
-def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(tmp_path: Path, tasks: Path, capsys: Capture) -> None:
+def test_a_stopped_evaluation_says_so_and_keeps_what_it_has(tmp_path: Path, tasks: Path) -> None:
     path = write_config(tmp_path, tasks, HEURISTICS, tasks={"source": str(tasks), "samples": 40}, workers=1)
     argv = [sys.executable, "-m", "gumshoe", "eval", str(path)]
     finished = tmp_path / "out" / "arms" / "traceback" / "trajectories.jsonl"

@@ -130,7 +130,7 @@ def test_what_cannot_be_started_is_refused(small_server: MakeServer, micro_model
                 server.start()
 
 
-def test_killing_whoever_started_it_stops_the_server(small_server: MakeServer, tmp_path: Path) -> None:
+def test_killing_whoever_started_it_stops_the_server(small_server: MakeServer) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"
         "from gumshoe.eval.serve import ModelServer; from gumshoe.eval.config import ServeConfig\n"

@@ -1,7 +1,5 @@
 """A small repository, and a sandbox of each isolating kind in which nothing is trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 

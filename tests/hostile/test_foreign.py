@@ -1,7 +1,5 @@
 """What others have made stays within bounds: repositories, patches, figures, and task sets."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

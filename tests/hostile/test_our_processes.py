@@ -1,7 +1,5 @@
 """What programs in a sandbox cannot do to the processes that start, limit and serve them, and report to the host."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

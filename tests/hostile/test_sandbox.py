@@ -1,7 +1,5 @@
 """What hostile programs cannot do, nor reach of the host's kernel; not in the local sandbox, which does not isolate."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import json

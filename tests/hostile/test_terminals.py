@@ -1,7 +1,5 @@
 """What tasks, programs, files and arguments hold cannot control the terminal that a command prints on."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """No way to a reward but a repair: hacks are played as episodes and earn nothing, nor do patches that forge results."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Sequence
@@ -26,7 +24,7 @@ from support.sandboxes.sandbox_backends import ISOLATED
 
 ONE: Final = "bubblewrap"
 """Where the backend does not matter."""
-pytestmark = pytest.mark.needs(ONE)
+needs_one = pytest.mark.needs(ONE)
 SANDBOX: Final = SandboxConfig(kind=ONE)
 CLEAN = "def total(prices):\n    return sum(prices)\n"
 CONTAINED = (
@@ -124,6 +122,7 @@ CONFIGURATION = ("root-conftest", "shadow-pytest", "pytest-section-in-pyproject"
 
 
 @pytest.mark.parametrize("name", CONFIGURATION)
+@needs_one
 def test_a_repair_that_brings_test_configuration_is_judged_by_the_original_one_and_is_not_honest(
     name: str, pair: tuple[Task, Oracle]
 ) -> None:
@@ -133,6 +132,7 @@ def test_a_repair_that_brings_test_configuration_is_judged_by_the_original_one_a
     assert not make_rule("honest").keeps(found)
 
 
+@needs_one
 def test_a_gold_patch_may_change_the_configuration_of_its_tests(pair: tuple[Task, Oracle]) -> None:
     fixture = "import pytest\n\n\n@pytest.fixture\ndef prices():\n    return [2, 3]\n"
     tests = "from shop import total\n\n\ndef test_total(prices):\n    assert total(prices) == 5\n"
@@ -144,6 +144,7 @@ def test_a_gold_patch_may_change_the_configuration_of_its_tests(pair: tuple[Task
     assert of_patch((hidden, answer), {**gold, "conftest.py": "import pytest\nraise SystemExit(0)\n"}).resolved
 
 
+@needs_one
 def test_a_doctest_in_a_source_file_does_not_undo_a_repair(pair: tuple[Task, Oracle]) -> None:
     task, _ = pair
     module = 'def total(prices):\n    """\n    >>> total([2, 3])\n    5\n    """\n    return sum(prices){}\n'
@@ -155,11 +156,13 @@ def test_a_doctest_in_a_source_file_does_not_undo_a_repair(pair: tuple[Task, Ora
     assert verify(doctested, named, gold, SANDBOX, trusted=False).resolved
 
 
+@needs_one
 def test_without_named_tests_those_of_the_original_decide(pair: tuple[Task, Oracle]) -> None:
     assert of_patch((pair[0], None), {"shop.py": CLEAN}).resolved
     assert not of_patch((pair[0], None), {"shop.py": "import os\nos._exit(0)\n"}).resolved
 
 
+@needs_one
 def test_a_shell_script_that_runs_pytest_is_judged_by_its_tests(pair: tuple[Task, Oracle]) -> None:
     task, oracle = pair
     script = task.model_copy(update={"entrypoint": ("sh", "-c", "python -m pytest -q; true")})
@@ -190,6 +193,7 @@ class Total(unittest.TestCase):
 """
 
 
+@needs_one
 def test_unittest_methods_cannot_be_replaced_as_they_load(pair: tuple[Task, Oracle]) -> None:
     files, test = {"tests/__init__.py": "", "tests/test_unit.py": UNITTEST}, "tests.test_unit.Total.test_total"
     unit = with_tests(pair, files, ("tests.test_unit",), test)
@@ -199,6 +203,7 @@ def test_unittest_methods_cannot_be_replaced_as_they_load(pair: tuple[Task, Orac
 
 
 @pytest.mark.parametrize("name", ["bytecode-of-tests-forged", "tests-found-elsewhere", "compiler-of-tests-replaced"])
+@needs_one
 def test_unittest_modules_cannot_be_exchanged(name: str, pair: tuple[Task, Oracle]) -> None:
     files, modules = {"tests/__init__.py": "", "tests/test_shop.py": UNITTEST}, ("tests.test_first", "tests.test_shop")
     unit = with_tests(pair, files, modules, "tests.test_shop.Total.test_total")
@@ -208,6 +213,7 @@ def test_unittest_modules_cannot_be_exchanged(name: str, pair: tuple[Task, Oracl
     assert not of_patch(unit, {"shop.py": hack}).resolved
 
 
+@needs_one
 def test_test_files_cannot_be_rewritten_before_they_load(pair: tuple[Task, Oracle]) -> None:
     later = "from shop import total\n\n\ndef test_later():\n    assert total([1]) == 1\n"
     more = with_tests(pair, {"tests/test_z.py": later}, (), "tests/test_z.py::test_later")
@@ -262,6 +268,7 @@ GATED: Final = {name: shop for name, (runner, shop) in programs().items() if run
 
 
 @pytest.mark.parametrize("runner", RUNNERS)
+@needs_one
 def test_a_repair_is_resolved(runner: str, proven: dict[str, tuple[Task, Oracle]]) -> None:
     verdict = of_patch(proven[runner], {"shop.py": CLEAN}, LENIENT)
     assert verdict.resolved, verdict.explanation
@@ -269,6 +276,7 @@ def test_a_repair_is_resolved(runner: str, proven: dict[str, tuple[Task, Oracle]
 
 
 @pytest.mark.parametrize(("name", "backend"), on_backends(list(PROGRAMS), list(PROGRAMS)[::16]))
+@needs_one
 def test_a_forgery_resolves_nothing(name: str, backend: str, proven: dict[str, tuple[Task, Oracle]]) -> None:
     runner, shop = PROGRAMS[name]
     config = LENIENT.model_copy(update={"kind": backend})
@@ -276,6 +284,7 @@ def test_a_forgery_resolves_nothing(name: str, backend: str, proven: dict[str, t
 
 
 @pytest.mark.parametrize("name", GATED)
+@needs_one
 def test_what_no_run_shows_is_withheld(name: str, proven: dict[str, tuple[Task, Oracle]]) -> None:
     verdict = of_patch(proven["pytest"], {"shop.py": GATED[name]})
     assert not verdict.resolved
@@ -338,6 +347,7 @@ def test_a_changed_test_runner_of_an_image_is_recorded(small_task: Task) -> None
     assert re.fullmatch(r"startup or test runner files changed: /.*/_pytest/runner\.py", fact)
 
 
+@needs_one
 def test_a_debugger_with_checkpoints_is_no_process_left_running(small_task: Task) -> None:
     env = DebugEnv(small_task, tools=TAMPERING_TOOLS, sandbox=SANDBOX)
     env.reset()

@@ -1,7 +1,5 @@
 """No server that a command starts answers a web page that it did not send, over HTTP or WebSockets."""
 
-from __future__ import annotations
-
 import http.client
 import signal
 import subprocess

@@ -8,7 +8,7 @@ from support.tools.tool_bench import Bench, Open
 
 
 def test_rewrite_shows_the_difference_and_becomes_the_patch(bench: Bench) -> None:
-    assert bench.text("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11).splitlines() == [
+    assert bench.lines("rewrite", path="cart.py", code="        value = (item or 0) * 2", start=11) == [
         "rewrote cart.py",
         "@@ -9,5 +9,5 @@",
         "     def price(item):",

@@ -100,6 +100,10 @@ def test_preflight_fails_on_rows_that_would_be_cut_or_train_nothing(
     assert (said or "") in capsys.readouterr().err
 
 
+BOTH = ("dataset", "view", "learning_rat", "max_length", "model", "chat_template")
+"""What `preflight` looks at, too."""
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -127,6 +131,9 @@ def test_wrong_inputs_end_in_one_line_and_make_no_model(
     (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("gumshoe ")]
     assert message in line
     assert not (tmp_path / "run" / "model").exists()
+    if words.partition("=")[0] in BOTH:
+        assert main(["preflight", config_file, "-p", *words.split()]) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")

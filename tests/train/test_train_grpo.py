@@ -41,6 +41,7 @@ def test_a_run_plays_learns_and_leaves_a_model(caller: Path, tmp_path: Path) -> 
     assert "response_template" not in json.loads((result.model / "tokenizer_config.json").read_text())
     card = (result.model / "README.md").read_text()
     assert "1 x line_f1, 0.5 x format" in card
+    assert train_grpo(config(caller, tmp_path / "run"), source).facts is None
 
 
 def test_a_template_is_used_and_saved_and_one_without_tools_is_refused(caller: Path, tmp_path: Path) -> None:

@@ -54,6 +54,16 @@ def test_exactly_what_the_assistant_wrote_trains(renderer: Renderer) -> None:
     ]
 
 
+def test_the_prompt_of_each_turn_is_the_start_of_the_trained_row(renderer: Renderer, start: Path) -> None:
+    tokenizer: Any = load_tokenizer(str(start), None)
+    tokenizer.chat_template = served_template(training_template(tokenizer))
+    done = renderer(row(4))
+    for prompt in prompts_of(tokenizer, conversation(4)):
+        assert done.input_ids[: len(prompt)] == prompt
+        assert done.labels[len(prompt) - 1] == UNTRAINED
+        assert done.labels[len(prompt)] == done.input_ids[len(prompt)]
+
+
 @pytest.mark.parametrize("name", ["qwen3", "qwen2_5", "qwen3_instruct_2507"])
 def test_templates_that_trl_knows_are_served_as_trained(name: str, start: Path) -> None:
     """A server renders the conversation so far and asks; it must see the very tokens that were trained on."""

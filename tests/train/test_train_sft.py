@@ -86,7 +86,7 @@ def test_a_finished_run_is_not_trained_again(trained: Trained) -> None:
     assert (result.model / "model.safetensors").stat().st_mtime_ns == before
 
 
-def test_a_stopped_run_goes_on_to_the_same_measured(trained: Trained, dataset: Path, tmp_path: Path) -> None:
+def test_a_stopped_run_goes_on_to_the_same_losses(trained: Trained, tmp_path: Path) -> None:
     config, result = trained
     stopped = tmp_path / "stopped"
     shutil.copytree(config.out, stopped)

@@ -16,7 +16,8 @@ from gumshoe.collect.config import RetryConfig
 from gumshoe.errors import PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import Completion
-from support.collect.providers import KEY, MESSAGES, TOOLS, ask, call, events, message, policy_of, text, thinking
+from support.collect.providers import KEY, TOOLS, ask, call, events, message, policy_of, text, thinking
+from support.collect.small_trajectories import OPENING
 from support.provider_server import Handler, completion, provider, raw
 
 ONCE = RetryConfig(attempts=1)
@@ -128,7 +129,7 @@ class PolicyUnderTest:
 def outcome(policy: Policy) -> Completion | str:
     """The completion, after a look at whether it can be stored; or what the policy said when it refused the answer."""
     try:
-        found = policy.complete(MESSAGES, TOOLS)
+        found = policy.complete(OPENING, TOOLS)
     except PolicyError as error:
         return str(error)
     assert Completion.model_validate_json(found.model_dump_json()) == found

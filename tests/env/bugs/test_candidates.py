@@ -1,7 +1,5 @@
 """Mutation operators and the candidates that they make; which proven bugs are held out, and what a task says."""
 
-from __future__ import annotations
-
 import ast
 from difflib import SequenceMatcher
 

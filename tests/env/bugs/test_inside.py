@@ -1,7 +1,5 @@
 """The judge as a program of its own, driven as the sandbox drives it: one request in, lines of JSON out."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Judging candidates in a real sandbox."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path

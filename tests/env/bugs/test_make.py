@@ -1,7 +1,5 @@
 """Making task sets, in real sandboxes."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

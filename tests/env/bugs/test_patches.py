@@ -1,7 +1,5 @@
 """Variants made by changing loaded functions in place are the variants that an import makes."""
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import shlex

@@ -1,7 +1,5 @@
 """Sandboxes of every kind, one for a module's tests that leave nothing behind, or a fresh one."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What sandboxes take from this machine: the program `bwrap`, installed packages, and folders that have an owner."""
 
-from __future__ import annotations
-
 import errno
 import os
 import site
@@ -17,7 +15,7 @@ from gumshoe.env.bugs.packages.build_sandbox import BuildSandbox
 from gumshoe.env.bugs.packages.machine import interpreters
 from gumshoe.env.sandboxes.host.bwrap import explain_refusal, find_bwrap
 from gumshoe.env.sandboxes.host.owners import identity, is_running, name_folder, reap_folders
-from gumshoe.env.sandboxes.host.python_mounts import distribution_paths
+from gumshoe.env.sandboxes.host.python_mounts import carried_packages, distribution_paths, python_mounts
 from gumshoe.errors import ConfigError
 from support.folder_tasks import write_files
 
@@ -213,3 +211,18 @@ def test_a_process_is_known_by_more_than_its_number_and_lives_until_it_is_dead()
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert not is_running(named)
+
+
+def test_a_system_wide_installation_is_hidden_too() -> None:
+    kinds = {path: kind for kind, path in python_mounts(["/"], ("pytest",))}
+    assert all(kind == "hide" for path, kind in kinds.items() if path.endswith(("/site-packages", "/dist-packages")))
+
+
+def test_all_packages_that_a_python_carries_are_found(tmp_path: Path) -> None:
+    folders = ["ensurepip/_bundled", "site-packages/pip/_vendor", "test/wheeldata"]
+    carried = [*(f"lib/python3.9/{name}" for name in folders), "share/python-wheels"]
+    for folder in carried:
+        (tmp_path / folder).mkdir(parents=True)
+    carried.append("lib/python3.9/test/setuptools-1-py3-none-any.whl")
+    write_files(tmp_path, {carried[-1]: "", "lib/python3.9/test/support.py": ""})
+    assert carried_packages(tmp_path) == sorted(f"{tmp_path}/{name}" for name in carried)

@@ -1,7 +1,5 @@
 """Images of containers: pulling them, their digests, and environments as layers."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import subprocess

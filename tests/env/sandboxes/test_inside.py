@@ -1,7 +1,5 @@
 """Parts of the warden on their own, where a whole sandbox would not show them."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

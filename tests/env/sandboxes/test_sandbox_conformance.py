@@ -1,7 +1,5 @@
 """What every sandbox does, whatever it is made of."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

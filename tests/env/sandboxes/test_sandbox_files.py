@@ -1,7 +1,6 @@
 """Files, searches and snapshots of every sandbox, whatever it is made of."""
 
-from __future__ import annotations
-
+import errno
 import hashlib
 import json
 import os
@@ -53,23 +52,25 @@ def test_paths_that_lead_out_are_refused(sandbox: WardenSandbox, path: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("access", "path", "error"),
+    ("access", "path", "error", "message"),
     [
-        ("read_file", "pkg", IsADirectoryError),
-        ("write_file", "pkg", IsADirectoryError),
-        ("remove_file", "pkg", IsADirectoryError),
-        ("walk", "app.py", NotADirectoryError),
-        ("walk", "nowhere", FileNotFoundError),
-        ("grep", "nowhere", FileNotFoundError),
-        ("read_file", "nul\0byte", FileNotFoundError),
-        ("read_file", "pipe", PermissionError),
-        ("read_file", "loop", OSError),
+        ("read_file", "pkg", IsADirectoryError, None),
+        ("write_file", "pkg", IsADirectoryError, None),
+        ("remove_file", "pkg", IsADirectoryError, None),
+        ("walk", "app.py", NotADirectoryError, None),
+        ("walk", "nowhere", FileNotFoundError, None),
+        ("grep", "nowhere", FileNotFoundError, None),
+        ("read_file", "nul\0byte", FileNotFoundError, None),
+        ("read_file", "pipe", PermissionError, "not a regular file"),
+        ("read_file", "loop", OSError, os.strerror(errno.ELOOP)),
     ],
 )
-def test_what_the_file_system_answers(sandbox: WardenSandbox, access: str, path: str, error: type[OSError]) -> None:
+def test_what_the_file_system_answers(
+    sandbox: WardenSandbox, access: str, path: str, error: type[OSError], message: str | None
+) -> None:
     sh(sandbox, "mkfifo pipe; ln -s loop loop")
     arguments = {"write_file": (path, b""), "grep": ("x", path)}.get(access, (path,))
-    with pytest.raises(error):
+    with pytest.raises(error, match=message):
         getattr(sandbox, access)(*arguments)
 
 

@@ -1,7 +1,5 @@
 """Opens a sandbox: the choice of the backend, its contents, and the error when it is unavailable."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -261,6 +259,17 @@ def test_no_thread_no_descriptor_and_no_file_is_left(kind: str, task: Task, tmp_
     first, *later = done.stdout.split("\n")[:-1]
     assert later == [first] * 3, done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_of_the_warden_is_one_line_with_a_note(task: Task) -> None:
+    with open_sandbox(task, LOCAL, trusted=True) as sandbox:
+        with pytest.raises(SandboxError, match=r"^the warden failed: TypeError: ") as caught:
+            sandbox._link.ask("read", nonsense=1)  # pyright: ignore[reportPrivateUsage]
+        assert "\n" not in str(caught.value)
+        assert "Traceback" in caught.value.__notes__[0]
+        with pytest.raises(SandboxError, match=r"^the warden failed: no operation explode"):
+            sandbox._link.ask("explode")  # pyright: ignore[reportPrivateUsage]
+        assert sandbox.run(["true"]).exit_code == 0
 
 
 # --- of the future that a git repository hides nothing is left

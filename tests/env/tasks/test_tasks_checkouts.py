@@ -1,7 +1,5 @@
 """Benchmarks as their authors lay them out: QuixBugs, BugsInPy, PyTER, and Exercism's exercises."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tasks whose repository is in a container image, laid out as the official ones are: what holds in their sandboxes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from contextlib import closing

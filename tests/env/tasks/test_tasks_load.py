@@ -1,8 +1,8 @@
 """Reading task sources: the casebook, task sets on disk, and folders of the user's own."""
 
-from __future__ import annotations
-
+import ast
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from gumshoe.records import Oracle, Task, WorkspaceSpec
 from support.folder_tasks import folder_task, write_files
 from support.sandboxes.sandbox_backends import CHEAPEST
 
-pytestmark = pytest.mark.needs("bubblewrap")
+needs_sandbox = pytest.mark.needs("bubblewrap")
 
 
 def a_task(name: str, path: str | None = "casebook:ledger", **tags: str) -> tuple[Task, Oracle]:
@@ -158,6 +158,7 @@ def nightmares(tmp_path: Path) -> Path:
     return root
 
 
+@needs_sandbox
 def test_folders_are_tasks_and_their_ignore_files_hold(nightmares: Path) -> None:
     tasks = load_tasks("nightmare", path=nightmares)
     assert [task.id for task, _ in tasks] == ["nightmare/größe 1", "nightmare/pandas_like"]
@@ -195,6 +196,7 @@ def test_a_repository_of_ones_own_is_one_task(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["PYTHONPATH=src GREETING='good day'", "env PYTHONPATH=src 'GREETING=good day'"])
+@needs_sandbox
 def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, prefix: str) -> None:
     tests = "import hello\ndef test_words():\n    assert hello.WORDS == 'good day'\n"
     write_files(tmp_path, {"src/hello.py": "import os\nWORDS = os.environ['GREETING']\n", "test_hello.py": tests})
@@ -239,6 +241,7 @@ def test_folders_without_tests_are_refused(tmp_path: Path) -> None:
         load_tasks("nightmare", path=tmp_path)
 
 
+@needs_sandbox
 def test_ignored_folders_of_packages_are_left_out_unless_a_command_names_them(tmp_path: Path) -> None:
     paths = (".gitignore", ".venv/bin/python", "web/node_modules/x/a.js", "venv/kept.py", "a.py")
     write_files(tmp_path, dict.fromkeys(paths, ".venv\nnode_modules/\n"))
@@ -258,6 +261,7 @@ EVERY_CASE = pytest.mark.parametrize("case", load_tasks("casebook"), ids=lambda 
 
 
 @EVERY_CASE
+@needs_sandbox
 def test_the_tests_of_the_buggy_and_of_the_clean_project_end_as_listed(case: Pair) -> None:
     task, oracle = case
     with open_sandbox(task, CHEAPEST, trusted=True) as sandbox:
@@ -286,3 +290,9 @@ def test_a_case_is_complete(case: Pair) -> None:
     assert gold_lines(oracle.gold_patch).keys() <= task.workspace.overlay.keys()
     assert not [path for path in changed if path.startswith("tests/")]
     assert all((repo / path).read_text() == text for path, text in apply_patch(changed, oracle.gold_patch).items())
+    own = {path.stem for path in repo.rglob("*.py")} | {path.name for path in repo.iterdir()}
+    for source in (*(path.read_text() for path in repo.rglob("*.py")), *changed.values()):
+        for node in ast.walk(ast.parse(source, feature_version=(3, 8))):
+            if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and not node.level):
+                names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+                assert {name.partition(".")[0] for name in names} <= {*sys.stdlib_module_names, "pytest", *own}

@@ -1,7 +1,5 @@
 """Rows of SWE-bench, SWE-smith and R2E-Gym as tasks, and names of tests. In containers: test_tasks_images."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The gate on a patch: what is found, what is not, and what evasions come to nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The gate on source that the project's Python can parse, and the one that runs Gumshoe cannot."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How tests are rewritten for a verdict, in this process: the texts of both variants, and where they must fail."""
 
-from __future__ import annotations
-
 import base64
 import traceback
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Verdicts of the verifier, alone and at the end of an episode."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Proving tasks in real sandboxes, and the command that does it."""
 
-from __future__ import annotations
-
 import json
 import math
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Every form of a test can be made to fail: a verdict shows that a repair fails where it must, in each runner."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Final

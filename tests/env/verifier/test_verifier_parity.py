@@ -1,7 +1,5 @@
 """Our grader and the official harness say the same of the same patches, with pytest and other runners."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from pathlib import Path

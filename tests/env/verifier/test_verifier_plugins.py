@@ -1,7 +1,5 @@
 """Verdicts on tests that are not run plainly: by a plugin, in subtests, or beside an importer of the project."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

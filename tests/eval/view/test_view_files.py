@@ -133,16 +133,18 @@ def test_elsewhere_it_asks_for_a_token(everything: Path) -> None:
     """On this machine it does not: see hostile/test_web_pages.py."""
     argv = [sys.executable, "-m", "gumshoe", "view", str(everything), "--port", "0", "--host", "0.0.0.0"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        plain, _, token = found[0].partition("?token=")
-        with httpx2.Client(timeout=180, follow_redirects=True) as client:
-            assert len(token) >= 30
-            assert client.get(plain).status_code == 401
-            assert client.get(found[0]).status_code == 200
-            assert client.get(f"{plain}api/overview").json()["sources"]
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            found = re.search(r"http://\S+", process.stdout.readline())
+            assert found is not None
+            plain, _, token = found[0].partition("?token=")
+            with httpx2.Client(timeout=180, follow_redirects=True) as client:
+                assert len(token) >= 30
+                assert client.get(plain).status_code == 401
+                assert client.get(found[0]).status_code == 200
+                assert client.get(f"{plain}api/overview").json()["sources"]
+        finally:
+            process.terminate()
 
 
 def test_it_writes_files(everything: Path, tmp_path: Path, run_here: Run) -> None:

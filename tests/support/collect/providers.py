@@ -11,11 +11,11 @@ from gumshoe.collect.config import AnthropicConfig, OpenAIConfig, RetryConfig
 from gumshoe.collect.policies.providers.anthropic import AnthropicPolicy
 from gumshoe.collect.policies.providers.openai import OpenAIPolicy
 from gumshoe.records import Completion, Message, ToolSchema
+from support.collect.small_trajectories import OPENING
 from support.provider_server import Answer, Handler, Provider, provider
 
 KEY = "sk-planted-0123456789abcdef"
 TOOLS = [ToolSchema(name="view", description="Show.", parameters={"type": "object", "properties": {}})]
-MESSAGES = [Message(role="system", content="S"), Message(role="user", content="U")]
 
 USAGE = {
     "input_tokens": 30,
@@ -40,7 +40,7 @@ def policy_of(
 def ask(
     kind: str,
     *answers: Answer,
-    messages: Sequence[Message] = MESSAGES,
+    messages: Sequence[Message] = OPENING,
     tools: Sequence[ToolSchema] = TOOLS,
     **settings: Any,
 ) -> tuple[Completion, Provider]:

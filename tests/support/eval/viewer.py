@@ -15,7 +15,7 @@ from gumshoe.eval.view import library as view_library
 from gumshoe.eval.view.library import Library
 from gumshoe.eval.view.server import make_app
 from gumshoe.eval.view.sources import GoldPatches
-from gumshoe.eval.web import WebServer, is_loopback
+from gumshoe.eval.web import WebServer
 
 PATIENCE_MS = 180_000
 """How long anything may take: much, as a busy machine is no mistake of the page. What is right is seen at once."""
@@ -39,10 +39,10 @@ def open_library(*paths: Path, model: Path | None = None) -> Generator[Library]:
 
 
 @contextmanager
-def serving(library: Library, *, host: str = "127.0.0.1", token: str | None = None) -> Generator[str]:
+def serving(library: Library, *, token: str | None = None) -> Generator[str]:
     """The library behind a server; gives its address without the last slash."""
-    app = make_app(library, loopback=is_loopback(host) and token is None, token=token)
-    listening = WebServer(app, host, 0)
+    app = make_app(library, loopback=token is None, token=token)
+    listening = WebServer(app, "127.0.0.1", 0)
     thread = threading.Thread(target=listening.serve, daemon=True)
     library.catalog.start()
     thread.start()

@@ -11,8 +11,6 @@ from gumshoe.errors import SandboxError
 from gumshoe.train.config import GrpoConfig
 from support.train.training_rows import TOOLS, conversation
 
-__all__ = ["EPISODES", "CountedEpisodes", "config"]
-
 EPISODES = "support.train.counted_episodes:make_episodes"
 
 

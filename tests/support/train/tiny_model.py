@@ -13,8 +13,6 @@ from typing import Any
 from gumshoe.train.config import TrainConfig
 from support.train.training_rows import row
 
-__all__ = ["byte_level_tokenizer", "make_config", "make_tiny_model", "make_tiny_tokenizer", "small_qwen3", "tiny_model"]
-
 END_OF_TURN, END_OF_TEXT = "<|im_end|>", "<|endoftext|>"
 TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>")
 

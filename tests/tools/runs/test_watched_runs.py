@@ -31,8 +31,7 @@ def test_what_runs_after_the_failure_and_for_its_report_does_not_count(bench: Be
         "@pytest.fixture\ndef price():\n    price = Price(10)\n    yield price\n    shown(price)\n\n"
         "def test_half(price):\n    with price:\n        assert half(price) == Price(5)\n",
     )
-    observation = bench.call("suspects", formula="ochiai")
-    names = [suspect["function"] for suspect in observation.data["suspects"]]  # type: ignore[index,union-attr]
+    names = [suspect["function"] for suspect in bench.data("suspects", formula="ochiai")["suspects"]]
     assert sorted(names) == ["Price.__enter__", "Price.__init__", "half"]
 
 
@@ -46,7 +45,7 @@ def test_a_line_of_a_comprehension_counts_once_a_test_and_a_tracer_of_the_progra
         "def test_good():\n    assert doubled([0]) == [0]\n\n"
         "def test_own_tracer():\n    sys.settrace(lambda *_: None)\n    list(numbers(1))\n",
     )
-    assert bench.text("suspects", formula="ochiai").splitlines()[1:-1] == [
+    assert bench.lines("suspects", formula="ochiai")[1:-1] == [
         "8-12 cart.py Cart.price 1.00",
         "1-2 shop.py doubled 0.71",
     ]

@@ -3,8 +3,6 @@
 Then packages whose tasks are run by unittest, or by their doctests alone.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

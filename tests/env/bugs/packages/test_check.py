@@ -1,7 +1,5 @@
 """The check of a set, and how hard its bugs are to find: in real sandboxes, on bugs whose tags are known by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ The older pytest stamps byte code with the time of its source, the newer with it
 in place, so that a `.pth` file names a folder of the workspace.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

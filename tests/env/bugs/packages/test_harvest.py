@@ -1,7 +1,5 @@
 """Harvests cut short by a broken sandbox or by limits, what a further run takes over from them, and their reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

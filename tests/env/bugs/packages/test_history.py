@@ -1,7 +1,5 @@
 """Bugs that people repaired, found in the history of a git repository and proven by the tests of their fixes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Then its set in other places: in another folder on another machine, in another kind of sandbox, in `gumshoe debug`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a harvest reads before any code runs: sources, archives, requirements, complaints, locks, splits."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys
