@@ -248,6 +248,19 @@ def test_clients_over_http_have_sandboxes_of_their_own_that_go_with_them(ledger:
     assert server.returncode == 0
 
 
+def test_a_killed_server_leaves_no_sandbox(ledger: Path) -> None:
+    async def begin(url: str, pid: int) -> set[int]:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            await session.initialize()
+            await session.call_tool("listdir", {})
+            return descendants(pid)
+
+    with http_server(ledger) as (server, url):
+        left = run_alone(begin, url, server.pid)
+        server.send_signal(signal.SIGKILL)
+    assert all_gone(left)
+
+
 def test_a_client_may_send_absolute_paths_of_its_own_folder(ledger: Path) -> None:
     place = f"{ledger}/ledger/rates.py"
     right = "return Money.from_decimal(minor.scaleb(-exponent(money.currency)), target)"
