@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the environment that the serving test runs vLLM in, and prints its interpreter. Does nothing where it is there.
-# About 3.5 GB on disk. Where it cannot be made, one line says why.
+# About 3 GB on disk. Where it cannot be made, one line says why.
 #
 #   .ci/vllm.sh FOLDER
 #

@@ -84,7 +84,7 @@ class RowsConfig(TrainerConfig):
 class TrainConfig(RowsConfig):
     """One supervised fine-tuning run: which rows, which model, how, and where the result goes."""
 
-    view: str = Field("seeker", description="config of the dataset: seeker or agent")
+    view: str = Field("seeker", description="config of the dataset, such as seeker or agent_decisions")
     method: Literal["full", "lora", "qlora"] = Field(
         "full", description="train all weights, adapters, or adapters on 4-bit weights (needs bitsandbytes)"
     )

@@ -3,8 +3,8 @@
     gumshoe eval configs/eval/investigator.yaml -p tasks.options.path=tasks/packages    from the repository
     python -m benchmarks.results.drawn_bugs tasks/packages    how many bugs of each package that would be
 
-A bug is hard if the changed function is not the sole top suspect: its tag `suspect` is `tied`, `below` or `none`. Which
-bugs are drawn depends on their ids alone, so adding packages changes nothing for the existing ones.
+A bug is hard if the changed function is not the sole top suspect by Ochiai: its tag `suspect` is `tied`, `below` or
+`none`. Which bugs are drawn depends on their ids alone, so adding packages changes nothing for the existing ones.
 """
 
 from __future__ import annotations

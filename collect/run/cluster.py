@@ -115,12 +115,12 @@ class Host:
 
     def shutdown(self) -> None:
         """Ends the episode, and removes the containers that dead hosts on the same machine have left."""
-        from gumshoe.env.sandboxes.engine import reap_orphans
+        from gumshoe.env.sandboxes.engine import ENGINES, reap_orphans
 
         self.close()
-        if "docker" in self._backends:
+        for kind in self._backends & ENGINES.keys():
             with suppress(SandboxError):
-                reap_orphans()
+                reap_orphans(ENGINES[kind])
 
 
 class RayFactory:

@@ -12,7 +12,6 @@ from typing import Protocol
 from pexpect.fdpexpect import fdspawn
 from pexpect.spawnbase import SpawnBase
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.errors import SandboxError
 
 HOME, TEMPORARY, STATE, SHARED_MEMORY = "/home/gumshoe", "/tmp", "/gumshoe", "/dev/shm"  # noqa: S108 - inside
@@ -87,12 +86,10 @@ class Backend(Protocol):
         ...
 
 
-def resource_limits(config: SandboxConfig, *, memory: bool) -> dict[str, int]:
-    """Limits of each single process; `memory` also limits its address space."""
-    limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": config.disk_mb << 20}
-    if memory:
-        limits["RLIMIT_AS"] = config.memory_mb << 20
-    return limits
+def resource_limits(disk_mb: int, memory_mb: int | None = None) -> dict[str, int]:
+    """Limits of each single process: of the files that it writes, and of its address space if that is given."""
+    limits = {"RLIMIT_CORE": 0, "RLIMIT_FSIZE": disk_mb << 20}
+    return limits if memory_mb is None else {**limits, "RLIMIT_AS": memory_mb << 20}
 
 
 def program_environment(path: str, *, home: str, temporary: str) -> dict[str, str]:

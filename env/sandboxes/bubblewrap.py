@@ -79,7 +79,7 @@ class BubblewrapBackend(ChildProcess):
             state=f"{STATE}/state",
             python=sys.executable,
             environment={**program_environment(path, home=HOME, temporary=TEMPORARY), "USER": "gumshoe", **config.env},
-            limits={**resource_limits(config, memory=True), "RLIMIT_NPROC": config.pids},
+            limits={**resource_limits(config.disk_mb, config.memory_mb), "RLIMIT_NPROC": config.pids},
             user=(user, user) if as_root else None,
         )
 

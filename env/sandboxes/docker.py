@@ -88,7 +88,7 @@ class DockerBackend:
             state=f"{STATE}/state",
             python="python3",
             environment={**PROGRAM_ENVIRONMENT, **({"HOME": HOME} if self._read_only else {}), **config.env},
-            limits=resource_limits(config, memory=False),
+            limits=resource_limits(config.disk_mb),
             disk=None if self._read_only else config.disk_mb << 20,
         )
 

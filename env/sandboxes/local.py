@@ -44,7 +44,7 @@ class LocalBackend(ChildProcess):
             state=str(self._folder / "state"),
             python=sys.executable,
             environment={**environment, **config.env},
-            limits=resource_limits(config, memory=True),
+            limits=resource_limits(config.disk_mb, config.memory_mb),
             disposable=str(self._folder),
             folders=(home, temporary),
         )

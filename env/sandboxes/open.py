@@ -53,7 +53,7 @@ def open_sandbox(task: Task, config: SandboxConfig | None = None, *, trusted: bo
     backend = _backend(kind, task, config)
     sandbox = WardenSandbox(Link(backend, config.output_kb << 10), test_server=config.test_server)
     try:
-        stage(sandbox, task, config)
+        stage(sandbox, task, config.setup_timeout_s)
     except BaseException:
         sandbox.close()
         raise

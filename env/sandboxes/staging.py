@@ -19,7 +19,6 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from gumshoe.env.config import SandboxConfig
 from gumshoe.env.git import remove_future
 from gumshoe.env.sandboxes.client import WardenSandbox
 from gumshoe.env.tasks.projects import CACHES
@@ -47,10 +46,10 @@ SETTLED_S = 10.0
 """Byte code by time is left out if the file is younger than this: it might still change within the second."""
 
 
-def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
+def stage(sandbox: WardenSandbox, task: Task, setup_timeout_s: float) -> None:
     """Copies the repository in, lays the overlay over it, adds byte code of the tests where it is known, activates its
     environment, runs the setup commands and removes git's future. What programs do to the harness counts as tampering
-    from then on.
+    from then on. A setup command may take `setup_timeout_s`.
 
     Raises TaskError when the repository is missing or a setup command fails.
     """
@@ -70,7 +69,7 @@ def stage(sandbox: WardenSandbox, task: Task, config: SandboxConfig) -> None:
     _use_environment(sandbox, task)
     _activate(sandbox, task)
     for argv in task.setup:
-        result = sandbox.run(argv, timeout=config.setup_timeout_s)
+        result = sandbox.run(argv, timeout=setup_timeout_s)
         if result.exit_code != 0:
             how = "took too long" if result.timed_out else f"ended with exit code {result.exit_code}"
             last = result.output.strip().splitlines()[-1:] or ["no output"]

@@ -109,7 +109,7 @@ class AnswerPacks(PackSource):
         )
 
     def _pack(self, task: Task, code: BuggyCode) -> ContextPack | None:
-        """The answer to a task; what else a pack holds, such as `findings`, may stand beside its `locations`."""
+        """The answer to a task; without a converter, the other fields of a pack may stand beside its `locations`."""
         row = self._rows.get(task.id)
         if row is None:
             return None
@@ -118,7 +118,8 @@ class AnswerPacks(PackSource):
             if not isinstance(given, list):
                 raise ValueError("locations is not a list")
             places = [_place(item, task, code) if isinstance(item, str) else item for item in given]
-            facts = {name: value for name, value in row.items() if name in ContextPack.model_fields}
+            fields = ContextPack.model_fields if self._convert is None else ()
+            facts = {name: row[name] for name in fields if name in row}
             return ContextPack.model_validate({**facts, "locations": places})
         except ValidationError as error:
             raise DatasetError(f"{self._path}: the pack of {task.id} is invalid: {describe(error)}") from None

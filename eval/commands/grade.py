@@ -36,7 +36,9 @@ def configure_grade(parser: argparse.ArgumentParser) -> None:
         "--dataset", default="SWE-bench/SWE-bench_Lite", metavar="ROWS", help="file or hub ID (default: %(default)s)"
     )
     parser.add_argument("--split", default="test", help="split of a hub dataset (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for logs and report (default: PREDS.grade)")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for logs and report (default: PREDS, ending in .grade)"
+    )
     parser.add_argument(
         "--run-id", metavar="NAME", help="default: derived from rows and patches, to avoid repeated runs"
     )

@@ -7,8 +7,8 @@ adds these tags, as facts to group by and to draw sets from; a fact that cannot 
     distance        calls between the frame that failed and the nearest changed function, as `suspects` counts them
     module          `same` or `other`: whether a test fails in the file that is changed
     named           `yes` or `no`: whether a failure's message names a changed function or its file
-    suspect         what `suspects` says of the changed function: `first`, `tied` with others for the first place,
-                    `below` them, or `none` where it is not in the list
+    suspect         where the changed function is in the list of `suspects` by Ochiai: `first`, `tied` with others for
+                    the first place, `below` them, or `none`
     rank            its place in that list, from 1 on
     traceback       `right` or `wrong`: whether a failing test's innermost frame in the project is in a changed function
 

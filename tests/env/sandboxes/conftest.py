@@ -38,7 +38,7 @@ def shared(request: pytest.FixtureRequest, task: Task) -> Generator[WardenSandbo
     if request.param == "forked":
         config = SandboxConfig(kind="local", unsafe=True, pids=128, disk_mb=64)
         with WardenSandbox(Link(ForkedBackend(config), 1 << 18)) as sandbox:
-            stage(sandbox, task, config)
+            stage(sandbox, task, config.setup_timeout_s)
             yield sandbox
     else:
         config = SandboxConfig(kind=request.param, pids=128, disk_mb=64)
