@@ -39,9 +39,10 @@ class Functions:
         self._by_code = {}  # {(path, code): [function or generator]}
         self._file_names = {}  # {path: the file name in its code}
         paths = {}
-        for item in gc.get_objects():
-            if type(item) not in CODE_OF:
-                continue
+        # A thread that is building a tuple fails if it goes on while this list of all objects, and so of that tuple, is
+        # there. Hence nothing is read from the disk in the meantime, which would let it.
+        found = [item for item in gc.get_objects() if type(item) in CODE_OF]
+        for item in found:
             code = getattr(item, CODE_OF[type(item)])
             if code.co_filename not in paths:
                 paths[code.co_filename] = real_project_path(code.co_filename, root)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import count, islice
 from pathlib import Path
+from threading import Event, Thread
 from types import CodeType, FunctionType, ModuleType
 
 import pytest
@@ -55,12 +56,15 @@ class Box:
 
 @pytest.fixture(autouse=True)
 def small_heap() -> Iterator[None]:
-    """Keeps all that earlier tests have loaded out of the searches for functions, which take seconds there; afterwards,
-    forgets the modules that the test has loaded.
+    """Keeps all that earlier tests have loaded out of the searches for functions, which take seconds there, and their
+    threads from running during one; afterwards, forgets the modules that the test has loaded.
     """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60.0)
     gc.freeze()
     yield
     gc.unfreeze()
+    sys.setswitchinterval(interval)
     for name in [name for name in sys.modules if name.startswith("patched_")]:
         del sys.modules[name]
 
@@ -151,3 +155,23 @@ def test_candidates_changed_in_place_are_what_an_import_gives(tmp_path: Path) ->
             assert made.functions() == fresh.functions(), candidate
             seen += 1
     assert seen >= 7
+
+
+def test_other_threads_go_on_while_functions_are_searched(box: Loaded) -> None:
+    ended = Event()
+    problems: list[SystemError] = []
+
+    def build_tuples() -> None:
+        while not ended.is_set():
+            try:
+                tuple(box.path.exists() for _ in range(50))
+            except SystemError as problem:
+                problems.append(problem)
+
+    thread = Thread(target=build_tuples)
+    thread.start()
+    for _ in range(20):
+        box.patch(MODULE)
+    ended.set()
+    thread.join()
+    assert problems == []
