@@ -48,7 +48,10 @@ class _FindingArgument(BaseModel):
     def to_record(self, facts: Sequence[Fact]) -> Finding:
         """The finding, with the probe of the fact that it cites. Raises ToolFailure."""
         if self.fact > len(facts):
-            raise ToolFailure("bad_arguments", f"there is no fact f{self.fact}; facts shown so far: {len(facts)}")
+            raise ToolFailure(
+                "bad_arguments",
+                f"there is no fact f{self.fact}; facts shown so far: {len(facts)}; findings may be left out",
+            )
         return facts[self.fact - 1].finding(self.claim)
 
 

@@ -84,7 +84,7 @@ def run_collect(arguments: argparse.Namespace) -> int:
         print(f"the last failure: {last['kind']}: {last['message']}")
         print("to play them again: the same command with --force-failed")
         return 1
-    print(where)
+    print(f"{where}; to look at them: gumshoe view {config.out}")
     return 0
 
 

@@ -24,7 +24,7 @@ from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
 from gumshoe.env.diff import gold_lines
 from gumshoe.env.verifier import Grade, grade_of, without_tests
-from gumshoe.errors import ContextOverflow
+from gumshoe.errors import ContextOverflow, PolicyError
 from gumshoe.protocols import Policy
 from gumshoe.records import (
     Completion,
@@ -36,6 +36,7 @@ from gumshoe.records import (
     ToolCall,
     Trajectory,
 )
+from gumshoe.text import cut_line, visible
 
 
 def play(
@@ -63,6 +64,7 @@ def play(
         Diverged: the journal's replay did not give the recorded observations.
         Interrupted: the run is stopped.
     """
+    refused = ""
     while (request := episode.next_request()) is not None:
         control.check()
         try:
@@ -74,8 +76,12 @@ def play(
             control.abort()
             raise Interrupted from None
         on_completion(episode, completion)
-        control.begin_turn(worker, f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}")
+        control.begin_turn(
+            worker, f"{episode.task.id} step {len(episode.steps) + 1}: {describe_turn(completion)}{refused}"
+        )
         step = episode.accept(completion)
+        failures = [visible(one.failure.message).partition("\n")[0] for one in step.observations if one.failure]
+        refused = f" (the turn before failed: {cut_line(failures[0], 80)})" if failures else ""
         if journal:
             journal.observe(step.observations)
     return finished_trajectory(episode, policy)
@@ -112,6 +118,8 @@ def _decide(request: Request, policy: Policy, control: Control, journal: Journal
     completion = journal.recorded() if journal else None
     if completion is None:
         completion = run_cancellable(control, lambda: policy.complete(request.messages, request.tools))
+        if not isinstance(completion, Completion):  # pyright: ignore[reportUnnecessaryIsInstance] - somebody's own
+            raise PolicyError(f"{policy.kind}: complete must return a Completion, not {type(completion).__name__}")
         if journal:
             journal.decide(completion)
     control.count_completion(completion.usage)
