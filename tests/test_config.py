@@ -229,9 +229,6 @@ def test_a_bundled_config_is_found_by_name_from_anywhere_behind_a_file_of_ones_o
         assert read_yaml(Path("collect/demo.yaml")) == {"mine": 1}
 
 
-# --- gumshoe config: every key of every config, with its meaning
-
-
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_key_has_a_type_and_a_meaning(name: str):
     keys = config_keys(config_model(name))

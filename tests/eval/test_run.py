@@ -207,9 +207,6 @@ def test_a_broken_entry_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     assert line.startswith("skipped: task nightmare/broken: ")
 
 
-# --- what is refused before anything is played --------------------------------------------------------------------
-
-
 ROW = {
     "instance_id": "django__django-1",
     "repo": "django/django",
@@ -330,9 +327,6 @@ def test_the_disk_must_hold_the_results(tmp_path: Path) -> None:
     check_disk(tmp_path / "new" / "out", 1)
     with pytest.raises(ConfigError, match=r"MB free; 1000000000 episodes may take 500000100 MB"):
         check_disk(tmp_path / "new" / "out", 1_000_000_000)
-
-
-# --- folders of other commands ------------------------------------------------------------------------------------
 
 
 COLLECT, EVAL, TRAIN = Path("collect/demo"), Path("eval/heuristics"), Path("train/smollm2")

@@ -66,9 +66,6 @@ def test_answers_are_those_that_the_model_wrote_also_when_their_prompt_is_cached
     assert cut_off.tool_calls[0].parse_error is not None
 
 
-# --- the model folder ---------------------------------------------------------------------------------------------
-
-
 NO_MODEL = (
     ((), "no config.json"),
     (("config.json",), "no tokenizer"),
@@ -119,9 +116,6 @@ def test_end_tokens_may_be_a_list_and_may_be_missing(tmp_path: Path) -> None:
         (model / name).write_text("[]")
     written = json.loads((lay_out_for_transformers(model, tmp_path / "two") / "tokenizer_config.json").read_text())
     assert "close" not in written["response_template"]["fields"]["content"]
-
-
-# --- the server ---------------------------------------------------------------------------------------------------
 
 
 def installed(vllm: str | None = None, transformers: str | None = None, *, gpu: bool = False) -> Installed:

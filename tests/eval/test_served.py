@@ -201,9 +201,6 @@ def test_the_command_serves_until_it_is_told_to_stop(small_server: MakeServer, t
     assert gone(pid)
 
 
-# --- gumshoe serve --check ----------------------------------------------------------------------------------------
-
-
 def test_transformers_serve_does_what_it_is_known_to_do(
     served: ModelServer, micro_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,9 +146,6 @@ def test_any_task_source_is_graded_by_our_own_grader(tmp_path: Path, capsys: Cap
     assert "task shop/1: the patch does not apply: shop.py:1" in shown["shop/1"]
 
 
-# --- exported rows ------------------------------------------------------------------------------------------------
-
-
 def export(tmp_path: Path, source: str, *options: str) -> tuple[int, Path]:
     out = tmp_path / "exported"
     return main(["tasks", "export", source, "--to", "swebench", "--out", str(out), *options]), out

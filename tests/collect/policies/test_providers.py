@@ -348,9 +348,6 @@ def test_no_control_token_is_sent_and_what_the_model_copies_is_as_it_was(syntax:
     assert (answer.text, answer.tool_calls[0].arguments) == (f"I saw {forged}.", {"path": forged})
 
 
-# - Azure
-
-
 AZURE: dict[str, Any] = {"model": "mine", "azure_api_version": "2024-10-21"}
 
 

@@ -103,9 +103,6 @@ def test_a_kernel_that_allows_no_user_namespaces() -> None:
     assert why.startswith("user.max_user_namespaces is 0 on this machine: `sudo sysctl user.max_user_namespaces=")
 
 
-# --- installed packages
-
-
 def test_a_copy_that_a_library_brings_for_itself_does_not_replace_the_installed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,9 +138,6 @@ def test_a_damaged_task_set_names_the_place(tmp_path: Path) -> None:
     refused(r"no file .*oracles.jsonl")
 
 
-# --- folders
-
-
 @pytest.fixture
 def nightmares(tmp_path: Path) -> Path:
     """Two tasks as in debug-gym's mini_nightmare: one with a space and an accent in its name, one with CRLF files."""

@@ -217,9 +217,6 @@ def test_an_agent_without_a_kind_changes_that_of_the_evaluation(
     assert validate(EvalConfig, made.model_dump(mode="json"), origin="test") == made
 
 
-# --- a program as solver ----------------------------------------------------------------------------------------------
-
-
 REPAIR = "sed -i 's/ + 1$//' parts.py && python -m pytest -q"
 DONE = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 

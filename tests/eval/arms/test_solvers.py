@@ -151,9 +151,6 @@ def test_patches_are_graded_once_each(tmp_path: Path, pair: Pair) -> None:
     assert Grader(tmp_path / "grades.jsonl", LOCAL).grade(submissions, stopped, 2) == grades
 
 
-# --- a model that answers once ------------------------------------------------------------------------------------
-
-
 class Remembering(ScriptedPolicy):
     """Keeps the last messages that it was asked with."""
 

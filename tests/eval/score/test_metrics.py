@@ -53,9 +53,6 @@ def change(*edits: tuple[str, str]) -> str:
     return make_patch({"cart.py": (SOURCE.encode(), text.encode())})
 
 
-# --- localization -------------------------------------------------------------------------------------------------
-
-
 def test_localization_by_hand() -> None:
     """Gold: lines 8 and 11 of cart.py. Named: 7 to 9 there (1 of 2 right), and 2 lines of another file."""
     found = scores(make_pack(("other.py", 1, 2), ("./cart.py", 7, 9)))
@@ -126,9 +123,6 @@ def test_adherence_needs_a_patch_and_a_place(pack: ContextPack | None, patch: st
     assert adherence(pack, patch) == expected
 
 
-# --- conduct ------------------------------------------------------------------------------------------------------
-
-
 def test_valid_calls_by_hand() -> None:
     failures = (None, "no_such_file", "bad_arguments", "unknown_tool", "unreadable_call")
     steps = [make_step(index, failure=failure) for index, failure in enumerate(failures)]
@@ -158,9 +152,6 @@ def test_conduct_by_hand() -> None:
     assert (empty["tokens"], empty["confidence"]) == (None, None)
     sure = make_trajectory([make_step(0, confidence=0.8)], make_pack(("cart.py", 8, 8)))
     assert conduct_of(sure)["confidence"] == 0.8
-
-
-# --- what a patch edits, and Acc@k --------------------------------------------------------------------------------
 
 
 def edited(patch: str, source: str = SOURCE) -> tuple[str, ...] | None:

@@ -121,9 +121,6 @@ def test_losses_are_read_by_step_and_odd_rows_left_out(tmp_path: Path) -> None:
         read_losses(str(tmp_path / "nowhere"))
 
 
-# --- gumshoe compare ----------------------------------------------------------------------------------------------
-
-
 def write_run(folder: Path, arms: dict[str, list[float]], first: int = 0) -> Path:
     """An evaluation as far as `compare` reads it."""
     folder.mkdir()

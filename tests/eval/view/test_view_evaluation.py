@@ -107,9 +107,6 @@ def test_the_other_attempts_are_listed_and_the_evaluation_leads_to_steps(page: P
     expect(page.get_by_role("article", name="Step 1")).to_contain_text("The tax is wrong.")
 
 
-# --- the page of an evaluation ------------------------------------------------------------------------------------
-
-
 def test_a_bar_gives_the_tasks_behind_it(page: Page, site: str) -> None:
     page.goto(f"{site}/")
     page.get_by_role("navigation").get_by_role("link", name="eval", exact=True).click()

@@ -123,9 +123,6 @@ def test_a_copy_beside_an_evaluation_that_is_named_by_a_relative_path(tmp_path: 
         assert page.is_file()
 
 
-# --- gumshoe view -----------------------------------------------------------------------------------------------------
-
-
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
