@@ -62,7 +62,8 @@ def load_path(path: str, what: str) -> Any:
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"{what} {path!r} cannot be imported: {error}") from None
+        hint = " (leave out .py)" if module.endswith(".py") else ""
+        raise ConfigError(f"{what} {path!r} cannot be imported: {error}{hint}") from None
     except Exception as error:  # What a module does when it is imported may fail in any way.
         frames = [frame for frame in extract_tb(error.__traceback__) if frame.name == "<module>"]
         raise ConfigError(f"{what} {path!r} cannot be imported: {_raised(error, frames)}") from None
