@@ -37,12 +37,15 @@ def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command given, else the one by which harvest ran the tests, else pytest."""
+    """The command given, else the one by which harvest ran the tests, else pytest.
+
+    Single tests that harvest left out are run here: the failing one may be among them.
+    """
     if arguments.entrypoint is not None:
         return arguments.entrypoint
     if arguments.environment and is_taskset(Path(arguments.environment)):
         for task in read_records(Path(arguments.environment) / TASKS, Task, error=TaskError):
-            return shlex.join(task.entrypoint)
+            return shlex.join(word for word in task.entrypoint if not word.startswith("--deselect="))
     return DEFAULT_COMMAND
 
 

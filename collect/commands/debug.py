@@ -181,7 +181,9 @@ def _config(arguments: argparse.Namespace, out: Path) -> CollectConfig:
     if data["policy"]["kind"] in ONLY_LOOKING_KINDS:
         data = {**data, "agent": {"kind": "seeker", **data.get("agent", {})}}
     if data["policy"] == {"kind": "openai"}:
-        raise ConfigError("no model: give --model NAME (see gumshoe init), or --model human")
+        raise ConfigError(
+            "no model: give --model NAME (see gumshoe init) or --model human; -p policy.kind=investigator needs none"
+        )
     config = validate(CollectConfig, data, origin="-p")
     return config.model_copy(update={"policy": with_llm(config.policy)})
 

@@ -141,9 +141,10 @@ def _no_key(config: ModelConfig, environ: Mapping[str, str]) -> str:
     if config.profile is not None:
         return f"policy.model {config.model} needs a key: set {config.api_key_env}, or api_key in {file}"
     entries = ", ".join(sorted(load_llm(environ))) or "none"
+    known = f"(entries: {entries})" if file.is_file() else "(gumshoe init writes that file)"
     whose = "Anthropic" if config.kind == "anthropic" else "OpenAI"
     return (
-        f"policy.model {config.model!r} is not an entry of {file} (entries: {entries}), and {whose} is not asked "
+        f"policy.model {config.model!r} is not an entry of {file} {known}, and {whose} is not asked "
         f"without a key: check the name, or set {config.api_key_env}, or api_key in an entry; for another server, set "
         "policy.base_url"
     )

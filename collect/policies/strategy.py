@@ -124,7 +124,6 @@ class StrategyPolicy:
         missing = self._strategy.tools - situation.offered
         if missing:
             names = ", ".join(sorted(missing))
-            raise PolicyError(
-                f"the policy {self.kind} needs the tool {names}: use agent.kind=seeker, or list it in agent.tools"
-            )
+            seeker = "use agent.kind=seeker, or " if "report" in missing else ""
+            raise PolicyError(f"the policy {self.kind} needs the tool {names}: {seeker}list it in agent.tools")
         return self._strategy.choose(situation).as_completion(situation.turn)
