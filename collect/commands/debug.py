@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import tempfile
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
 """How pytest exits if it has collected no tests."""
+MISSING_MODULE = re.compile(r"No module named '(\w+)'")
 
 DEBUG_EXAMPLES = """\
 examples:
@@ -148,9 +150,23 @@ def _passing_tests(config: CollectConfig) -> str | None:
             f"`{shlex.join(task.entrypoint)}` finds no tests: name the command that runs them with --entrypoint"
         )
     if not run.passed:
+        missing = MISSING_MODULE.search("\n".join([run.result.output, *(one.message for one in run.outcomes)]))
+        if missing:
+            print(_describe_missing(missing[1], Path(options["path"]), task.entrypoint), file=sys.stderr)
         return None
     count = len(run.outcomes)
     return f" ({count} test{'s' * (count != 1)} in {run.result.duration_s:.1f} s)" if count else ""
+
+
+def _describe_missing(module: str, repository: Path, command: Sequence[str]) -> str:
+    """Where a module may be that the tests do not find: that it is missing may be the bug, but seldom is."""
+    source = repository / "src" / module
+    if source.is_dir() or source.with_suffix(".py").is_file():
+        return f'the tests do not find {module}, which is in src: --entrypoint "PYTHONPATH=src {shlex.join(command)}"'
+    return (
+        f"the sandbox has no module {module}: `gumshoe harvest` builds an environment that has it (--environment), or "
+        f"give this Python's: -p sandbox.kind=bubblewrap -p 'sandbox.packages=[pytest,{module}]'"
+    )
 
 
 @contextmanager

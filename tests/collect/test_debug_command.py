@@ -164,6 +164,17 @@ def test_tests_that_pass_already_cost_no_model(repo: Path, tmp_path: Path, capsy
     assert not run.exists()
 
 
+@pytest.mark.parametrize(("place", "hint"), [("src/shop.py", "PYTHONPATH=src"), ("shop.txt", "[pytest,shop]")])
+def test_where_a_missing_module_may_be_is_said(
+    place: str, hint: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "src").mkdir()
+    (repo / place).write_text("")
+    (repo / "test_calc.py").write_text("import shop\n\n\ndef test_shop():\n    assert shop\n")
+    assert main(["debug", str(repo), *scripted(tmp_path, [])]) == 1
+    assert hint in capsys.readouterr().err
+
+
 def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
     repo: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
