@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from gumshoe.collect.packs import headline, pack_text
 from gumshoe.collect.policies.investigator.policy import pack_so_far
 from gumshoe.collect.policies.llm import llm_path, with_llm, write_template
 from gumshoe.config import apply_overrides, validate
+from gumshoe.env.bugs.packages.requirements import MODULE, missing_packages
 from gumshoe.env.diff import apply_to_folder
 from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
@@ -57,7 +57,6 @@ SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
 """How pytest exits if it has collected no tests."""
-MISSING_MODULE = re.compile(r"No module named '(\w+)'")
 
 DEBUG_EXAMPLES = """\
 examples:
@@ -150,9 +149,9 @@ def _passing_tests(config: CollectConfig) -> str | None:
             f"`{shlex.join(task.entrypoint)}` finds no tests: name the command that runs them with --entrypoint"
         )
     if not run.passed:
-        missing = MISSING_MODULE.search("\n".join([run.result.output, *(one.message for one in run.outcomes)]))
-        if missing:
-            print(_describe_missing(missing[1], Path(options["path"]), task.entrypoint), file=sys.stderr)
+        found = MODULE.search("\n".join([run.result.output, *(one.message for one in run.outcomes)]))
+        if found and "." not in found[1]:
+            print(_describe_missing(found[1], Path(options["path"]), task.entrypoint), file=sys.stderr)
         return None
     count = len(run.outcomes)
     return f" ({count} test{'s' * (count != 1)} in {run.result.duration_s:.1f} s)" if count else ""
@@ -163,9 +162,10 @@ def _describe_missing(module: str, repository: Path, command: Sequence[str]) -> 
     source = repository / "src" / module
     if source.is_dir() or source.with_suffix(".py").is_file():
         return f'the tests do not find {module}, which is in src: --entrypoint "PYTHONPATH=src {shlex.join(command)}"'
+    distribution = next(iter(missing_packages(f"No module named {module}")), module)
     return (
         f"the sandbox has no module {module}: `gumshoe harvest` builds an environment that has it (--environment), or "
-        f"give this Python's: -p sandbox.kind=bubblewrap -p 'sandbox.packages=[pytest,{module}]'"
+        f"give this Python's: -p sandbox.kind=bubblewrap -p 'sandbox.packages=[pytest,{distribution}]'"
     )
 
 
