@@ -175,6 +175,13 @@ def test_threads_that_never_end_hold_up_no_tool(open_bench: Open, project: Path)
     assert bench.data("pdb", command="c")["exit_code"] == 1
 
 
+def test_colors_in_the_projects_options_are_in_no_message(open_bench: Open, project: Path) -> None:
+    (project / "pytest.ini").write_text("[pytest]\naddopts = --color=yes\n")
+    (project / "test_cart.py").write_text("def test_a():\n    assert 'b' == 'a'\n")
+    (outcome,) = open_bench().data("eval")["outcomes"]
+    assert outcome["message"].split() == ["AssertionError:", "assert", "'b'", "==", "'a'", "-", "a", "+", "b"]
+
+
 def test_xdist_in_the_projects_options_runs_no_other_processes(open_bench: Open, project: Path) -> None:
     (project / "pytest.ini").write_text("[pytest]\naddopts = -n 2 --dist loadfile\n")
     bench = open_bench("local", tools=("eval", "suspects", "trace", "whatif", "pdb"), sandbox={"env": {}})

@@ -47,7 +47,8 @@ class ProjectUnderTest:
         self.cpu_s = self.wall_s = float(request["timeout_s"])
         self.trace_factor = float(request["trace_factor"])
         self.memory = int(request["memory_mb"]) << 20
-        self.arguments = ["-q", "--tb=native", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
+        self.arguments = ["-q", "--tb=native", "--capture=sys", "--color=no"]
+        self.arguments += ["-p", "no:cacheprovider", "-p", "no:faulthandler"]
         self.arguments += ["--rootdir", self.root, "--basetemp", self.temporary]
         # Plugins may be loaded before pytest is configured, and a project may turn every warning into an error.
         self.arguments += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]

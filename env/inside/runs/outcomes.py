@@ -43,6 +43,8 @@ _OPTIONS = {
     "lf": False,
     "stepwise": False,
     "maxfail": 0,
+    # What is printed, and the messages of assertions, are read as plain text.
+    "color": "no",
 }
 _REPORTS = ("_saferepr", "_format_assertmsg", "_call_reprcompare", "_format_boolop", "_format_explanation")
 
