@@ -9,10 +9,11 @@ again would give: a text has many tokenizations, and a template writes a call in
 from __future__ import annotations
 
 import itertools
+import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from gumshoe.errors import DatasetError
 from gumshoe.text import escape, escape_chat, escape_json
@@ -131,9 +132,11 @@ class Renderer:
 
     def _refuse_control_tokens(self, row: Mapping[str, Any]) -> None:
         """Raises DatasetError for a row with a control token in its text that escaping does not know."""
-        texts = list(_texts([escape_chat(row["messages"]), escape_json(row.get("tools"))])) if self._unescaped else []
+        if not self._unescaped:
+            return
+        text = json.dumps([escape_chat(row["messages"]), escape_json(row.get("tools"))])
         for token in self._unescaped:
-            if any(token in text for text in texts):
+            if json.dumps(token)[1:-1] in text:
                 raise DatasetError(
                     f"{_name(row)} has {token!r} in its text, which this tokenizer reads as a control token: "
                     "leave the row out, or change its text"
@@ -201,18 +204,6 @@ def spans(rendered: Rendered) -> list[tuple[Kind, list[int]]]:
 def turn_starts(rendered: Rendered) -> list[int]:
     """The positions at which each assistant turn begins to train, where a server hands over to the model."""
     return [start for start, _ in _runs([label != UNTRAINED for label in rendered.labels])]
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in a JSON value, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for pair in cast("dict[Any, Any]", value).items():
-            yield from _texts(list(pair))
-    elif isinstance(value, list):
-        for item in cast("list[Any]", value):
-            yield from _texts(item)
 
 
 def _runs(mask: Sequence[int]) -> list[tuple[int, int]]:
