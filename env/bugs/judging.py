@@ -162,7 +162,7 @@ class ProjectJudge:
         return passing
 
     def _ending(self, status: str) -> str:
-        """Why the first run of the tests has no result."""
+        """Why a run of the clean project's tests has no result."""
         if status == "timeout":
             return (
                 f"its tests take more than {self._timeout_s:g} s, or {TRACE_FACTOR:g} times that while coverage is "

@@ -56,7 +56,7 @@ class CleanRuns(types.SimpleNamespace):
     Attributes:
         seen: what the traced run has seen (see `OutcomeRecorder`), but for what is below, with two lists of tests:
             `unstable`, which have other outcomes in the second run, and `unseeded`, after which the random numbers are
-            others there; or just a `status`, if the run came to nothing. Then there is only `is_fit` besides.
+            others there; or just a `status`, if a run came to nothing. Then there is only `is_fit` besides.
         is_fit: whether variants can be judged: the suite passes, with the same outcomes in both runs.
         covered: which tests execute which line, {path: {line: [test, ...]}}. Each line is a string: these come as JSON.
         modules: the names of what is imported from outside of the project.
@@ -87,19 +87,21 @@ def find_baseline(suite):
     project.read_clean_entries()
     project.restore()
     again = suite.run([])
+    if "status" in again:
+        return CleanRuns(seen=again, is_fit=False)
     covered, modules, unfollowed = (seen.pop(fact) for fact in ("covered", "modules", "unfollowed"))
-    seen["unstable"] = differing(seen["outcomes"], again.get("outcomes", {}))
+    seen["unstable"] = differing(seen["outcomes"], again["outcomes"])
     # Each fork gives the shared random numbers a new seed. After a test that sets one, they are the same in both runs.
-    seen["unseeded"] = differing(seen.pop("random_after"), again.get("random_after", {}))
+    seen["unseeded"] = differing(seen.pop("random_after"), again["random_after"])
     return CleanRuns(
         seen=seen,
         is_fit=not seen["unstable"] and verdict_of(seen) == "survived",
         covered=covered,
         modules=modules,
         unfollowed=unfollowed,
-        cpu_s=min(project.cpu_s, max(CPU_S, CPU_FACTOR * again.get("cpu_s", 0.0))),
-        wall_s=min(project.wall_s, max(WALL_S, WALL_FACTOR * again.get("wall_s", 0.0))),
-        seconds=again.get("seconds", {}),
+        cpu_s=min(project.cpu_s, max(CPU_S, CPU_FACTOR * again["cpu_s"])),
+        wall_s=min(project.wall_s, max(WALL_S, WALL_FACTOR * again["wall_s"])),
+        seconds=again["seconds"],
     )
 
 

@@ -193,6 +193,11 @@ def test_a_bug_of_a_small_project_gets_its_status(
             "@__import__('pytest').mark.skipif(MARK.exists(), reason='x')\ndef test_once():\n    MARK.touch()\n",
             "differ: make it deterministic",
         ),
+        (
+            "import os, pathlib\nMARK = pathlib.Path(os.environ['HOME'], 'ran')\n"
+            "def test_once():\n    MARK.exists() and os._exit(0)\n    MARK.touch()\n",
+            r"its test run ended without a result \(crashed\)",
+        ),
     ],
 )
 def test_a_project_that_is_not_fit_is_refused(tests: str, message: str, tmp_path: Path) -> None:
