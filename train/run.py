@@ -193,9 +193,13 @@ class LossLog(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Starts the file anew."""
-        self._began, self._first = time.monotonic(), state.global_step
         if state.is_world_process_zero:
             write_jsonl(self._path, state.log_history)
+
+    def on_step_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+        """Begins to measure the speed after the first step, which may take many times as long as the others."""
+        if not self._first:
+            self._began, self._first = time.monotonic(), state.global_step
 
     def on_log(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         """Appends the newest entry."""
@@ -205,12 +209,13 @@ class LossLog(TrainerCallback):
         with self._path.open("ab") as file:
             append_line(file, json.dumps(entry), sync=False)
         measures = [f"{name} {entry[name]:.3f}" for name in ("reward", "loss", "eval_loss") if name in entry]
-        if measures and (done := state.global_step - self._first):
-            left = (time.monotonic() - self._began) / done * (state.max_steps - state.global_step)
-            measures += [f"{left / 60:.0f} min left" if left >= 90 else f"{left:.0f} s left"]
-            text = f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}"
-            self._status.show(text)
-            if not left:
+        if measures:
+            to_do = state.max_steps - state.global_step
+            if to_do and (done := state.global_step - self._first):
+                left = (time.monotonic() - self._began) / done * to_do
+                measures += [f"{left / 60:.0f} min left" if left >= 90 else f"{left:.0f} s left"]
+            self._status.show(f"step {state.global_step} of {state.max_steps}: {', '.join(measures)}")
+            if not to_do:
                 self._status.keep()
 
 

@@ -276,9 +276,9 @@ class ProgressDisplay:
         return "finishing the episodes at hand; Ctrl-C again stops at once" if asked else ""
 
     def _left(self) -> str:
-        """The time left at the speed so far; nothing before there is a speed."""
+        """The time left at the speed so far; nothing before as many episodes are done as are being played."""
         now = self._whole - self._before
-        if not now:
+        if now <= len(self._control.doing):
             return ""
         seconds = round(self._control.elapsed_s / now * (self._planned - self._whole))
         return f", {seconds // 60} min {seconds % 60} s left"
