@@ -39,10 +39,11 @@ from gumshoe.eval.records import Result, Summary
 from gumshoe.eval.score.measures import measured
 from gumshoe.eval.score.tables import named, percent, shown_groups
 from gumshoe.protocols import SANDBOX_KINDS
-from gumshoe.records import Step, Task, Trajectory
-from gumshoe.text import plain_text
+from gumshoe.records import Step, StopReason, Task, Trajectory
+from gumshoe.text import plain_text, plural
 
-CONFIGS = Path(__file__).parents[1] / "configs" / "demo"
+CONFIGS = "configs/demo"
+"""The bundled ones, which are found from any folder."""
 
 EXTRAS = "gumshoe-debug[train,serve]"
 NEEDED = ("torch", "transformers", "trl", "peft", "accelerate", "gguf", "fastapi", "uvicorn")
@@ -173,45 +174,47 @@ def _check_model(model: str) -> None:
 def run_stage(number: str, stage: Stage, console: Console, log: Path, *, short: bool) -> None:
     """Runs the stage with a number such as `2/5`; nothing in it asks the Hugging Face hub.
 
-    On a terminal, one line tells how it gets on, and the rest goes to the log alone. Raises StageFailed if it ended
-    with an exit code other than 0.
+    How it gets on is shown, on a terminal in one line, and its last line; what else it tells goes to the log alone.
+    Raises StageFailed if it ended with an exit code other than 0.
     """
     words = ["gumshoe", *stage.argv, *(stage.short if short else ())]
     console.print(f"\n[{number}] {stage.title}\n$ {shlex.join(words)}", soft_wrap=True, markup=False)
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    began, printed = time.monotonic(), [""]
+    began, newest = time.monotonic(), "starting"
 
     def line() -> Text:
-        return Text(f"      {_clock(time.monotonic() - began)}  {printed[-1]}", overflow="ellipsis", no_wrap=True)
+        return Text(f"      {_clock(time.monotonic() - began)}  {newest}", overflow="ellipsis", no_wrap=True)
 
-    with (
-        log.open("a", encoding="utf-8") as record,
-        subprocess.Popen(
-            [sys.executable, "-m", *words],
-            env={**os.environ, **offline},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process,
-        Live(console=console, get_renderable=line, auto_refresh=console.is_terminal, transient=True),
-    ):
-        assert process.stdout is not None
-        try:
-            for output in process.stdout:
-                record.write(output)
-                text = plain_text(output.rstrip("\n"))
-                if text.strip():
-                    printed.append(text.strip())
-                if not console.is_terminal:
-                    console.print(Text(text), soft_wrap=True)
-        except KeyboardInterrupt:
-            _end(process)
-            raise
+    with log.open("a+", encoding="utf-8", errors="replace") as record:
+        start = record.tell()
+        with (
+            subprocess.Popen(
+                [sys.executable, "-m", *words],
+                env={**os.environ, **offline},
+                stdout=record,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+            ) as process,
+            Live(console=console, get_renderable=line, auto_refresh=console.is_terminal, transient=True),
+        ):
+            assert process.stderr is not None
+            try:
+                for output in process.stderr:
+                    record.write(output)
+                    record.flush()
+                    newest = plain_text(output).strip() or newest
+                    if not console.is_terminal:
+                        console.print(Text(plain_text(output.rstrip("\n"))), soft_wrap=True)
+            except KeyboardInterrupt:
+                _end(process)
+                raise
+        record.seek(start)
+        told = [text for text in plain_text(record.read()).splitlines() if text.strip()]
     if process.returncode:
-        if console.is_terminal:
-            console.print(Text("\n".join(printed[-LAST_LINES:])))
+        console.print(Text("\n".join(told[-LAST_LINES:])))
         raise StageFailed(f"stage {number} ({stage.argv[0]}) failed: see the output above", process.returncode)
+    newest = told[-1].strip() if told else newest
     console.print(line(), soft_wrap=True)
 
 
@@ -245,10 +248,11 @@ SHARES = {
     "line_recall": "lines of the fix in the report",
 }
 CONFIRMED = "facts that a new run confirms"
+LIMIT = f"limits.wall_s in {CONFIGS}/eval.yaml"
 PROBLEM_LINES, PATCH_LINES = 5, 12
 MEANING = (
-    "With so few bugs, each figure may be off by 20 points or more. In minutes, a model with 135M parameters learns "
-    "a routine, not judgement: it reports the place that the tools name. The last row says how often its facts hold."
+    "In minutes, a model with 135M parameters learns to use the tools and to report the place that they name, not to "
+    "judge; with so few bugs, each figure may be off by 20 points or more."
 )
 MEANING_SHORT = "After one training step, the model has learned nothing yet: this shows only that every stage works."
 
@@ -269,6 +273,9 @@ def show_outcome(out: Path, console: Console, *, short: bool = False) -> None:
     console.print(Rule(Text(f"one episode: {named(chosen.split)}, {task.id}")))
     console.print(episode_text(episodes[chosen.trajectory], task, oracle.gold_patch if oracle else ""))
     console.print(outcome_table(summary, by_split))
+    late = sum(result.stop is StopReason.WALL_LIMIT for result in results)
+    if late:
+        console.print(f"{late} of the model's {plural(len(results), 'episode')} ran out of time ({LIMIT}).")
     console.print(Text(MEANING_SHORT if short else MEANING))
 
 
