@@ -315,10 +315,12 @@ def outcome_table(summary: Summary, episodes: Mapping[str, Iterable[Trajectory]]
     """The trained model, with its episodes, beside the first suspect, by group of tasks."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     arms = {arm.name: arm for arm in summary.arms}
-    table.add_column("held out, beside first suspect")
+    table.add_column("held out", no_wrap=True)
     for group in episodes:
-        table.add_column(f"{named(group).removeprefix('held-out ')} ({summary.tasks[group]})", justify="right")
-        table.add_column("suspect", justify="right", style="dim")
+        table.add_column(
+            f"model on\n{named(group).removeprefix('held-out ')} ({summary.tasks[group]})", justify="right"
+        )
+        table.add_column("first\nsuspect", justify="right", style="dim")
     for name, title in SHARES.items():
         cells = [
             percent(measured(arms[arm], group, name).value) for group in episodes for arm in (TRAINED, FIRST_SUSPECT)
