@@ -94,7 +94,7 @@ define set_up
 endef
 
 $(STAMP): pyproject.toml constraints.txt | python
-	$(call set_up,$(EXTRAS),all packages$(if $(wildcard $(VENV)/.demo), (the demo needed only some of them)))
+	$(call set_up,$(EXTRAS),what all targets need$(if $(wildcard $(VENV)/.demo), (the demo needed only a part)))
 
 $(VENV)/.demo: pyproject.toml constraints.txt | python
 	$(call set_up,$(DEMO_EXTRAS),what the demo needs)
