@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from gumshoe.errors import ConfigError, PolicyError
 from gumshoe.records import ContextPack, Decision, Trajectory
 from gumshoe.standard_streams import print_text
 from gumshoe.text import plural
+from gumshoe.tools.runs.tracebacks import telling_line
 
 INIT_EXAMPLES = """\
 examples:
@@ -57,6 +59,10 @@ SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
 NO_TESTS = 5
 """How pytest exits if it has collected no tests."""
+SYNTAX_ERROR = re.compile(
+    r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)\n(?:.*\n){0,3}?.*?\b(?P<error>(?:Syntax|Indentation|Tab)Error: .*)'
+)
+"""How Python and pytest print one: the exception follows the line of code and the mark below it."""
 
 DEBUG_EXAMPLES = """\
 examples:
@@ -138,7 +144,7 @@ def _passing_tests(config: CollectConfig) -> str | None:
     limit = config.limits.over(task.limits).command_timeout_s
     # Only the task's own tests run here, whoever debugs it later.
     with open_sandbox(task, config.sandbox, trusted=True) as sandbox, _said_if_slow(limit):
-        run = Workspace(task, sandbox).run_tests(limit)
+        run, root = Workspace(task, sandbox).run_tests(limit), sandbox.root
     if run.result.timed_out:
         raise ConfigError(
             f"the tests did not finish within {limit:g} s, the time limit for one command: "
@@ -149,7 +155,15 @@ def _passing_tests(config: CollectConfig) -> str | None:
             f"`{shlex.join(task.entrypoint)}` finds no tests: name the command that runs them with --entrypoint"
         )
     if not run.passed:
-        found = MODULE.search("\n".join([run.result.output, *(one.message for one in run.outcomes)]))
+        said = "\n".join([run.result.output, *(one.message for one in run.outcomes)])
+        wrong = SYNTAX_ERROR.search(said)
+        if wrong:
+            place = f"{wrong['path'].removeprefix(f'{root}/')}:{wrong['line']}"
+            print(f"{place}: {wrong['error']}: tests that need this file cannot run", file=sys.stderr)
+        elif all(one.outcome in ("error", "not_run") for one in run.outcomes):
+            places = [f"{one.frames[-1].path}:{one.frames[-1].line}: " for one in run.outcomes if one.frames]
+            print(f"no test was run: {''.join(places[-1:])}{telling_line('', said)}", file=sys.stderr)
+        found = MODULE.search(said)
         if found and "." not in found[1]:
             print(_describe_missing(found[1], Path(options["path"]), task.entrypoint), file=sys.stderr)
         return None

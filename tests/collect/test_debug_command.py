@@ -164,6 +164,36 @@ def test_tests_that_pass_already_cost_no_model(repo: Path, tmp_path: Path, capsy
     assert not run.exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "code", "place", "words", "found"),
+    [
+        ("calc.py", "def add(a, b):\n    return (a + b\n", "calc.py:2: ", "SyntaxError: '(' was never closed", True),
+        ("test_calc.py", "def test_add(:\n    pass\n", "test_calc.py:1: ", "SyntaxError: ", False),
+        ("conftest.py", "import calc\n\n  x = 1\n", "conftest.py:3: ", "IndentationError: ", False),
+        ("test_calc.py", "from calc import sub\n", "test_calc.py:1: ", "ImportError: cannot import name 'sub'", False),
+    ],
+)
+def test_what_keeps_tests_from_being_run_is_named(
+    path: str,
+    code: str,
+    place: str,
+    words: str,
+    repo: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    found: bool,
+) -> None:
+    (repo / path).write_text(code)
+    options = settings("policy.kind=investigator") if found else scripted(tmp_path, [])
+    assert main(["debug", str(repo), *options]) == (0 if found else 1)
+    shown = capsys.readouterr()
+    assert f"{place}{words}" in shown.err
+    if found:
+        assert shown.out.startswith(f"calc.py:2 in add\n{words}\n")
+        assert "contradicted" not in shown.out
+
+
 @pytest.mark.parametrize(("place", "hint"), [("src/shop.py", "PYTHONPATH=src"), ("shop.txt", "[pytest,shop]")])
 def test_where_a_missing_module_may_be_is_said(
     place: str, hint: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

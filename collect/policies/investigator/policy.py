@@ -221,7 +221,7 @@ def _pack_of_traceback(outputs: Sequence[ToolOutput], words: Words) -> ContextPa
     there = [fact for fact in facts if (fact.probe.path, fact.probe.line) == (frame.path, frame.line)]
     return ContextPack(
         locations=(Location(path=frame.path, start=frame.line, end=frame.line, why=words.raised()),),
-        findings=tuple(fact.finding(words.raised()) for fact in there[-1:]),
+        findings=tuple(fact.finding(words.raised()) for fact in there[:1]),
         failing_frame=frame,
         hypothesis=f"It fails at {frame.path}:{frame.line}.",
     )
