@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from gumshoe.config import Config
 from gumshoe.protocols import SandboxKind
+
+PYTEST = ("pytest",)
 
 
 class SandboxConfig(Config):
@@ -35,7 +37,7 @@ class SandboxConfig(Config):
         description="user namespace of the container, as the engine names it: `host`, or `auto` and others with podman",
     )
     packages: tuple[str, ...] = Field(
-        default=("pytest",),
+        default=PYTEST,
         description="distributions of this Python, with their dependencies, that programs may import (bubblewrap)",
     )
     memory_mb: int = Field(default=2048, ge=64, description="memory of the container, else of each process")
@@ -59,3 +61,10 @@ class SandboxConfig(Config):
         description="also call patches resolved that could find out how they are tested; false says nothing about them",
     )
     env: dict[str, str] = Field(default_factory=dict, description="environment variables set in the sandbox")
+
+    @model_validator(mode="after")
+    def _packages_need_bubblewrap(self) -> Self:
+        if self.kind not in ("auto", "bubblewrap") and self.packages != PYTEST:
+            where = "this Python" if self.kind == "local" else "the image"
+            raise ValueError(f"packages are for bubblewrap alone; with {self.kind}, programs import what {where} has")
+        return self
