@@ -93,7 +93,8 @@ def test_each_command_explains_itself_with_examples(command: str, run_here: Run,
     ("words", "expected"),
     [
         ("colect", "invalid choice: 'colect'"),
-        ("doctor --no-such-option", "see gumshoe --help"),
+        ("doctor --no-such-option", "arguments: --no-such-option (see gumshoe doctor --help)"),
+        ("debug repo --policy suspect", "arguments: --policy suspect; settings are given as -p KEY=VALUE"),
         ("collect nowhere.yaml", "no config file nowhere.yaml"),
         ("collect collect.yaml -p seed", "key=value"),
         ("collect collect.yaml -p sede=1", "unknown key 'sede'; did you mean 'seed'?"),
@@ -172,7 +173,7 @@ def test_a_wrong_command_line_ends_in_one_line(words: str, expected: str, here: 
     before = set(here.rglob("*"))
     done = run_here(*shlex.split(words))
     assert expected in complaint(done)
-    command = "" if words in ("colect", "doctor --no-such-option") else f" {words.split()[0]}"  # of no command's own
+    command = "" if words == "colect" else f" {words.split()[0]}"
     assert done.stderr.startswith(f"gumshoe{command}")
     assert {path for path in here.rglob("*") if "__pycache__" not in path.parts} == before
 

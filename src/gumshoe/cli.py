@@ -128,7 +128,11 @@ def _main(arguments: list[str]) -> int:
 
 def _run(arguments: Sequence[str], name: str | None) -> int:
     parser = make_parser([name])
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        settings = "; settings are given as -p KEY=VALUE" if "param" in options else ""
+        parser.prog = " ".join(filter(None, [parser.prog, name]))
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{settings}")
     if options.command is None:
         parser.print_help()
         return 0
