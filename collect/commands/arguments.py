@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from gumshoe.env.inside.programs.project import holds_tests
 from gumshoe.env.tasks.folders import DEFAULT_COMMAND
 from gumshoe.env.tasks.taskset import TASKS, is_taskset
 from gumshoe.env.virtualenvs import environment_of
@@ -29,7 +30,18 @@ def add_repository_arguments(parser: argparse.ArgumentParser, *, entrypoint: str
 
 
 def repository_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The options of the task source `local`, except for the path. Raises TaskError for an unknown environment."""
+    """The options of the task source `local`, except for the path.
+
+    Raises TaskError for a file in place of a folder, and for an unknown environment.
+    """
+    if arguments.path.is_file():
+        is_outside = arguments.path.is_absolute() or ".." in arguments.path.parts
+        folder = arguments.path.parent if is_outside else Path()
+        runner = "pytest" if holds_tests(arguments.path.name) else "python"
+        raise TaskError(
+            f"{arguments.path} is a file: give the folder of its repository, as in "
+            f'gumshoe {arguments.command} {folder} --entrypoint "{runner} {arguments.path.relative_to(folder)}"'
+        )
     options = {"entrypoint": _command(arguments)}  # Refusing an empty command is up to the task source.
     if arguments.environment:
         options["environment"] = environment_of(arguments.environment)
