@@ -232,17 +232,18 @@ def _show(trajectory: Trajectory, arguments: argparse.Namespace) -> int:
     patch = trajectory.patch or ""
     print_text(patch)
     resolved = trajectory.resolved is True
-    unknown = "it is not known whether the tests pass"
+    unknown = "it is not known whether the tests pass" if patch else "neither a patch nor a report"
     verdict = {True: "the tests pass", False: "the tests do not pass", None: unknown}[trajectory.resolved]
     steps = f"{plural(len(trajectory.steps), 'step')} ({trajectory.stop})"
+    unchanged = "nothing was changed" + (": there is no patch for --apply" if arguments.apply else "")
     if trajectory.context_pack is not None and not patch:
         _print_report(trajectory.context_pack)
-        print(f"a report after {steps}; nothing was changed", file=sys.stderr)
+        print(f"a report after {steps}; {unchanged}", file=sys.stderr)
         return 0
     print(f"{verdict} after {steps}", file=sys.stderr)
     if not patch:
         last = trajectory.steps[-1].rationale if trajectory.steps else None
-        print(f"nothing was changed{f'; its last words: {last}' if last else ''}", file=sys.stderr)
+        print(f"{unchanged}{f'; its last words: {last}' if last else ''}", file=sys.stderr)
     elif arguments.apply:
         print(f"changed: {', '.join(apply_to_folder(arguments.path, patch))}", file=sys.stderr)
     else:

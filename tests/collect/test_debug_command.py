@@ -91,14 +91,14 @@ def test_asked_to_it_changes_the_files(repo: Path, options: list[str], capsys: p
 
 def test_the_report_of_an_agent_that_only_looks_is_printed(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = state(repo)
-    assert main(["debug", str(repo), *settings("policy.kind=investigator")]) == 0
+    assert main(["debug", str(repo), "--apply", *settings("policy.kind=investigator")]) == 0
     shown = capsys.readouterr()
     place, evidence = shown.out.splitlines()[:2]
     assert place == "calc.py:2 in add"
     assert "test_calc.py::test_add" in evidence or "assert 0 == 4" in evidence
     assert "Places, best first:\n- calc.py:2" in shown.out
     assert "probe {" not in shown.out
-    for words in ("step 1: eval", "(reported); nothing was changed"):
+    for words in ("step 1: eval", "(reported); nothing was changed: there is no patch for --apply"):
         assert words in shown.err
     for words in ("episodes/min", "the tests pass", "the tests do not pass"):
         assert words not in shown.err
