@@ -146,8 +146,9 @@ def _passing_tests(config: CollectConfig) -> str | None:
     with open_sandbox(task, config.sandbox, trusted=True) as sandbox, _said_if_slow(limit):
         run, root = Workspace(task, sandbox).run_tests(limit), sandbox.root
     if run.result.timed_out:
+        running = next((f", while {one.id} was running" for one in run.outcomes if one.outcome == "timed_out"), "")
         raise ConfigError(
-            f"the tests did not finish within {limit:g} s, the time limit for one command: "
+            f"the tests did not finish within {limit:g} s, the time limit for one command{running}: "
             "raise it with -p limits.command_timeout_s=SECONDS, or run fewer tests with --entrypoint"
         )
     if "pytest" in task.entrypoint and run.result.exit_code == NO_TESTS and not run.outcomes:

@@ -212,7 +212,7 @@ def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
     assert main(["debug", str(repo), *options, "-p", "limits.command_timeout_s=2"]) == 2
     error = capsys.readouterr().err
     assert "the tests are still running after 1 s; they are stopped after 2 s" in error
-    assert "did not finish within 2 s, the time limit for one command" in error
+    assert "2 s, the time limit for one command, while test_calc.py::test_slow was running: raise it" in error
 
 
 def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path) -> None:
