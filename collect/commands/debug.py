@@ -29,9 +29,10 @@ from gumshoe.env.sandboxes.open import open_sandbox
 from gumshoe.env.tasks import load_tasks
 from gumshoe.env.workspace import Workspace
 from gumshoe.errors import ConfigError, PolicyError
-from gumshoe.records import ContextPack, Decision, Trajectory
+from gumshoe.records import ContextPack, Decision, TestRun, Trajectory
 from gumshoe.standard_streams import print_text
 from gumshoe.text import plural
+from gumshoe.tools.runs.commands import is_pytest
 from gumshoe.tools.runs.tracebacks import telling_line
 
 INIT_EXAMPLES = """\
@@ -57,8 +58,13 @@ def run_init(arguments: argparse.Namespace) -> int:
 
 SLOW_S = 10.0
 """After so long, the first run of the tests says that it is still going on."""
-NO_TESTS = 5
-"""How pytest exits if it has collected no tests."""
+CANNOT_START, WRONG_USAGE, NO_TESTS = (126, 127), 4, 5
+"""How shells exit if they cannot start a command, pytest if it is called in a wrong way, and if it finds no tests."""
+NOT_FOUND = re.compile(r"^\S+: (?:0: cannot open|can't open file|No module named) ", re.MULTILINE)
+"""What Python and shells say of a program that they cannot find."""
+ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+MOST_LINES = 5
+"""Lines of a command's output that a refusal shows."""
 SYNTAX_ERROR = re.compile(
     r'File "(?P<path>[^"\n]+)", line (?P<line>\d+)\n(?:.*\n){0,3}?.*?\b(?P<error>(?:Syntax|Indentation|Tab)Error: .*)'
 )
@@ -137,7 +143,7 @@ def _passing_tests(config: CollectConfig) -> str | None:
     """How many tests pass, if all do; None if some fail, so that a model has something to do.
 
     Raises ConfigError if the tests take longer than one command may: the limit, not the code, would be debugged.
-    Neither is there anything to debug where pytest finds no tests.
+    Neither is there anything to debug where the command does not even start a test.
     """
     options: dict[str, Any] = dict(config.tasks.options)
     ((task, _),) = load_tasks(config.tasks.source, **options)
@@ -151,9 +157,13 @@ def _passing_tests(config: CollectConfig) -> str | None:
             f"the tests did not finish within {limit:g} s, the time limit for one command{running}: "
             "raise it with -p limits.command_timeout_s=SECONDS, or run fewer tests with --entrypoint"
         )
-    if "pytest" in task.entrypoint and run.result.exit_code == NO_TESTS and not run.outcomes:
+    if _is_wrong(task.entrypoint, run):
+        lines = run.result.output.strip().splitlines()
+        last = "\n".join((list(filter(ERROR.search, lines)) or lines)[-MOST_LINES:])
+        lacking = ", ".join(missing_packages(run.result.output))
         raise ConfigError(
-            f"`{shlex.join(task.entrypoint)}` finds no tests: name the command that runs them with --entrypoint"
+            f"`{shlex.join(task.entrypoint)}` runs no tests: correct --entrypoint"
+            f"{f', or give the sandbox {lacking}' if lacking else ''}\n{last}"
         )
     if not run.passed:
         said = "\n".join([run.result.output, *(one.message for one in run.outcomes)])
@@ -170,6 +180,13 @@ def _passing_tests(config: CollectConfig) -> str | None:
         return None
     count = len(run.outcomes)
     return f" ({count} test{'s' * (count != 1)} in {run.result.duration_s:.1f} s)" if count else ""
+
+
+def _is_wrong(command: Sequence[str], run: TestRun) -> bool:
+    """Whether it is the command that is mistaken; a conftest.py that cannot be loaded is the repository's fault."""
+    code, said = run.result.exit_code, run.result.output
+    by_pytest = is_pytest(command) and code in (WRONG_USAGE, NO_TESTS) and "while loading conftest" not in said
+    return not (run.outcomes or run.passed) and bool(code in CANNOT_START or by_pytest or NOT_FOUND.search(said))
 
 
 def _describe_missing(module: str, repository: Path, command: Sequence[str]) -> str:

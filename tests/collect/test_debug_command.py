@@ -132,8 +132,11 @@ def test_one_that_is_stopped_reports_what_it_has_found(repo: Path) -> None:
         ),
         (
             ["--entrypoint", "python -m pytest -q nothing"],
-            "`python -m pytest -q nothing` finds no tests: name the command",
+            "`python -m pytest -q nothing` runs no tests: correct --entrypoint",
         ),
+        (["--entrypoint", "pytset tests"], "correct --entrypoint\npytset: command not found"),
+        (["--entrypoint", "pytest gone"], "file or directory not found: gone"),
+        (["--entrypoint", "python gone.py"], "can't open file"),
     ],
 )
 def test_what_cannot_be_debugged_is_refused(
