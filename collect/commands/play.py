@@ -16,7 +16,7 @@ from gumshoe.collect.commands.line_input import LineInput, PipeInput, Suggestion
 from gumshoe.collect.config import AgentConfig
 from gumshoe.collect.episode.episode import Episode
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
-from gumshoe.collect.policies.human import line_parameter, parse_command
+from gumshoe.collect.policies.human import STOP, line_parameter, parse_command
 from gumshoe.console import Console
 from gumshoe.env.config import SandboxConfig
 from gumshoe.env.debug_env import DebugEnv
@@ -201,9 +201,9 @@ class Game:
 
     def _word(self, line: str, lines: LineInput) -> bool:
         name, _, rest = line.partition(" ")
-        if name == "quit":
+        if line in STOP:
             return False
-        if name == "help":
+        if name in ("help", "tools"):
             self._help(rest.strip())
         elif name == "problem":
             self._problem()
@@ -228,7 +228,7 @@ class Game:
         self._console.print(render_observation(step.observations[0]), soft_wrap=True)
         if self._episode.stop is StopReason.SUBMITTED:
             self.solved = step.reward == 1.0
-        if self._mode == "pdb" and line in ("q", "quit", "exit"):
+        if self._mode == "pdb" and line in STOP:
             self._mode = ""
         return True
 

@@ -22,6 +22,7 @@ HELP = """\
 one call a line:  TOOL argument=value ...      such as  view path=cart.py start=3, view cart.py 3
 a decision first: [seek 0.8] why               kept for the next call
 tools             lists them                   quit  stops here (can be resumed)"""
+STOP = ("q", "quit", "exit")
 CHOICES = "enter: go on   e TOOL argument=value ...: call this instead   t: take over   q: stop here (can be resumed)"
 
 
@@ -73,9 +74,11 @@ class HumanPolicy:
             self._say(HELP)
         text = ""
         while True:
-            word = self._ask("> ", stop="quit")
+            word = self._ask("> ")
             if word.startswith("["):
                 text = word
+            elif word == "help":
+                self._say(HELP)
             elif word == "tools":
                 self._say("\n".join(f"{tool.name}: {tool.description}" for tool in tools))
             elif word:
@@ -84,7 +87,7 @@ class HumanPolicy:
 
     def _chosen_turn(self, completion: Completion, turn: int, tools: Sequence[ToolSchema]) -> Completion:
         """Asks what to do with the other policy's turn."""
-        while word := self._ask("step> ", stop="q"):
+        while word := self._ask("step> "):
             if word == "t":
                 self.kind = f"{self.kind.removesuffix('+human')}+human"
                 return self._typed_turn(turn, tools)
@@ -100,12 +103,12 @@ class HumanPolicy:
         self._stdout.write(f"{text}\n")
         self._stdout.flush()
 
-    def _ask(self, prompt: str, *, stop: str) -> str:
-        """What is typed. Raises KeyboardInterrupt for the word `stop`, and at the end of the input."""
+    def _ask(self, prompt: str) -> str:
+        """What is typed. Raises KeyboardInterrupt for a word that stops, and at the end of the input."""
         self._stdout.write(prompt)
         self._stdout.flush()
         line = read_line(self._stdin)
-        if not line or line.strip() == stop:
+        if not line or line.strip() in STOP:
             raise KeyboardInterrupt
         return line.strip()
 

@@ -62,7 +62,7 @@ def test_ctrl_c_at_a_prompt_stops_at_once_and_keeps_the_turns(
 
 
 def test_a_person_types_calls() -> None:
-    typed = io.StringIO("tools\n\n[seek 0.5] a look\nview path=a.py start=3 x='a b'\n")
+    typed = io.StringIO("tools\nhelp\n\n[seek 0.5] a look\nview path=a.py start=3 x='a b'\n")
     shown = io.StringIO()
     completion = HumanPolicy(None, typed, shown).complete(OPENING, schemas("view"))
     assert completion.text == "[seek 0.5] a look"
@@ -89,7 +89,7 @@ def test_a_person_looks_at_each_turn_edits_one_and_takes_over() -> None:
 
 def test_a_person_may_stop() -> None:
     script = ScriptedPolicy([Completion(text="x")])
-    for inner, typed in ((script, "q\n"), (script, ""), (None, "quit\n"), (None, "")):
+    for inner, typed in ((script, "q\n"), (script, ""), (None, "quit\n"), (None, "q\n"), (None, "")):
         with pytest.raises(KeyboardInterrupt):
             HumanPolicy(inner, io.StringIO(typed), io.StringIO()).complete(OPENING, [])
 

@@ -108,7 +108,7 @@ def test_a_call_is_stopped_and_the_game_goes_on(terminal: pexpect.spawn[str], tm
     terminal.send("bash expr 600 '*' 7\r")
     terminal.expect_exact("4200")
     terminal.expect_exact("[2] >")
-    terminal.send("quit\r")
+    terminal.send("q\r")
     terminal.expect_exact("not submitted")
     assert ended(terminal) == 0
 
@@ -118,7 +118,7 @@ def play(argv: list[str], typed: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_lines_through_a_pipe(argv: list[str]) -> None:
-    typed = "help\nhelp grep\nhelp nothing\nproblem\n\nview calc.py\npatch\nview nothing.py\npdb\nb calc.py:2\nc\nq\n"
+    typed = "tools\nhelp grep\nhelp nothing\nproblem\n\nview calc.py\npatch\nview nothing.py\npdb\nb calc.py:2\nc\nq\n"
     done = play(argv, f"{typed}rewrite calc.py 2\n    return a * b\n.\npatch\nsubmit\n")
     assert (done.returncode, done.stderr) == (1, "")
     for part in ("nothing is changed", "There is no nothing.py", "pattern: regular expression", "no tool nothing"):
