@@ -52,8 +52,8 @@ def parse_decision(text: str) -> ParsedDecision:
 
 
 def format_decision(decision: Decision, confidence: float | None, rationale: str) -> str:
-    """The text that `parse_decision` reads back. `confidence` is rounded to one decimal."""
-    sure = "" if confidence is None else f" {confidence:.1f}"
+    """The text that `parse_decision` reads back. `confidence` is rounded to one decimal, to 1 only where it is 1."""
+    sure = "" if confidence is None else f" {confidence if confidence == 1 else min(confidence, 0.9):.1f}"
     return f"[{decision.value}{sure}] {rationale}".rstrip()
 
 
@@ -63,10 +63,10 @@ def count_turns(messages: Sequence[Message]) -> int:
 
 
 def describe_turn(completion: Completion) -> str:
-    """The calls of a turn with their places, and the stated confidence: `pdb b shop.py:3, confidence 0.6`."""
+    """The calls of a turn with their places, and the stated confidence, if any: `pdb b shop.py:3, confidence 0.6`."""
     calls = [f"{call.name} {_place(call.arguments)}".rstrip() for call in completion.tool_calls] or ["no call"]
     confidence = parse_decision(completion.text).confidence
-    text = ", ".join(calls if confidence is None else [*calls, f"confidence {confidence:.1f}"])
+    text = ", ".join([*calls, f"confidence {confidence:.1f}"] if confidence else calls)
     return "".join(character if character.isprintable() else "?" for character in text)
 
 

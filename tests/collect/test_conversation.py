@@ -153,6 +153,13 @@ def test_a_turn_in_a_few_words(tool: str, arguments: dict[str, Any], expected: s
     assert describe_turn(turn) == f"{expected}, confidence 0.6"
 
 
+@pytest.mark.parametrize(
+    ("confidence", "shown"), [(None, ""), (0.0, ""), (0.97, ", confidence 0.9"), (1.0, ", confidence 1.0")]
+)
+def test_a_turn_claims_no_more_than_is_believed(confidence: float | None, shown: str) -> None:
+    assert describe_turn(Turn(Decision.SEEK, confidence, "I look.", "eval").as_completion(0)) == f"eval{shown}"
+
+
 def test_text_chat_has_the_layout_of_hermes_templates() -> None:
     tool = ToolSchema(name="eval", description="Run.", parameters={"type": "object"})
     call = ToolCall(id="1", name="eval")

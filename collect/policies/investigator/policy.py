@@ -127,10 +127,12 @@ def pack_so_far(outputs: Sequence[ToolOutput]) -> ContextPack | None:
 
 
 def _hypothesis(belief: Belief, place: Conclusion, words: Words) -> str:
-    assert place.function is not None
-    line = place.statement.place if place.statement else place.function.place
-    where = f"{place.function.name} ({line})"
-    return words.hypothesis(where, place.statement.code if place.statement else "", best_trial(belief, place))
+    function, statement = place.function, place.statement
+    assert function is not None
+    if statement is None:
+        return words.hypothesis(f"{function.name} ({function.place})", "", best_trial(belief, place))
+    where, goes_on = f"{function.name} ({statement.place})", statement.end > statement.line
+    return words.hypothesis(where, statement.code, best_trial(belief, place), goes_on=goes_on)
 
 
 def best_trial(belief: Belief, place: Conclusion) -> TriedChange | None:
@@ -148,7 +150,9 @@ def _location(place: Conclusion, words: Words) -> Location:
     function, statement = place.function, place.statement
     assert function is not None
     start, end = (function.start, function.end) if statement is None else (statement.line, statement.end)
-    return Location(path=function.path, start=start, end=end, symbol=function.name, why=words.why(place.probability))
+    repaired = any(one.effect == "fixes_all" and _is_at(one, place) for one in words.belief.trials)
+    why = words.why(place.probability, repaired=repaired)
+    return Location(path=function.path, start=start, end=end, symbol=function.name, why=why)
 
 
 def _findings(

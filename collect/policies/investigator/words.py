@@ -20,6 +20,7 @@ from gumshoe.tools.runs.traced_calls import is_hidden
 
 CODE = 70
 """The most characters of code that a sentence quotes."""
+AND_SO_ON = " (and so on)"
 
 
 class Words:
@@ -59,23 +60,25 @@ class Words:
         )
         return " ".join(part for part in (self.learned(), said, rest) if part)
 
-    def why(self, probability: float) -> str:
-        """Why a place is in the report."""
-        if probability >= 0.75:
-            return self.pick("what was tried there decides it", "the failing tests hang on it")
+    def why(self, probability: float, *, repaired: bool) -> str:
+        """Why a place is in the report; `repaired`: a change there makes all failing tests pass and breaks none."""
+        if repaired and probability >= 0.75:
+            return self.pick("a change there makes the failing tests pass", "the failing tests hang on it")
         if probability >= 0.4:
             return self.pick("likelier than the rest, not proven", "the best explanation that is left")
         return self.pick("possible, not tested to the end", "cannot be ruled out")
 
-    def hypothesis(self, where: str, line: str, trial: TriedChange | None) -> str:
-        """What is wrong: the place, the line if one stands out, the change that showed it."""
+    def hypothesis(self, where: str, line: str, trial: TriedChange | None, *, goes_on: bool = False) -> str:
+        """What is wrong: the place, the line if one stands out, which may go on below it, the change that showed it."""
         if not line:
             return self.pick(
                 f"Something in {where} is probably wrong.",
                 f"Failing tests run {where}; no single line stands out.",
             )
+        code, changed = line_and_change(line, trial.do if trial else "")
+        if goes_on and not code.endswith((AND_SO_ON, "...")):
+            code += AND_SO_ON
         if trial is None:
-            code = in_words(line)
             return self.pick(
                 f"{code} in {where} is the likeliest cause.",
                 f"In {where} I suspect {code}.",
@@ -85,10 +88,9 @@ class Words:
             "fixes_all": "all failing tests pass and none breaks",
             "fixes_some": "some failing tests pass and none breaks",
         }.get(trial.effect, "failing tests pass, though others break")
-        code, changed = line_and_change(line, trial.do)
         return self.pick(
-            f"{code} in {where} is wrong: with {changed} in its place, {after}.",
-            f"In {where} the line {code} is to blame; with {changed} instead, {after}.",
+            f"{code} in {where} is probably wrong: with {changed} in its place, {after}.",
+            f"In {where} the line {code} is probably to blame; with {changed} instead, {after}.",
         )
 
     def fails(self, failure: FailingTest) -> str:
@@ -380,7 +382,7 @@ def in_words(text: str) -> str:
     """Code in a sentence; for long code, its beginning, word for word as it was shown."""
     line = " ".join(text.split())
     beginning = _beginning(line)
-    return f"`{beginning}`" if beginning == line else f"`{beginning}` (and so on)"
+    return f"`{beginning}`" if beginning == line else f"`{beginning}`{AND_SO_ON}"
 
 
 def _beginning(line: str) -> str:

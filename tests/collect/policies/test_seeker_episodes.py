@@ -11,6 +11,7 @@ from gumshoe.collect.config import AgentConfig, CustomConfig, InvestigatorConfig
 from gumshoe.collect.data.unseen import unseen
 from gumshoe.collect.episode.spec import EpisodeSpec, make_agent
 from gumshoe.collect.episode.tool_output import ToolOutput
+from gumshoe.collect.packs import pack_text
 from gumshoe.collect.policies import make_policy
 from gumshoe.collect.policies.investigator.belief import form_belief
 from gumshoe.collect.policies.investigator.policy import Investigator, pack_of
@@ -23,12 +24,14 @@ from gumshoe.records import (
     ContextPack,
     DebugFrame,
     ExecResult,
+    Finding,
     Limits,
     Observation,
     StopReason,
     TestOutcome,
     TestRun,
     Trajectory,
+    WhatIfProbe,
 )
 from gumshoe.tools.eval import as_data, describe
 from support.folder_tasks import folder_task
@@ -138,6 +141,17 @@ def test_long_code_in_a_sentence_ends_with_a_whole_word() -> None:
 )
 def test_long_code_and_its_change_are_cut_around_what_differs(line: str, do: str, shown: tuple[str, str]) -> None:
     assert line_and_change(line, do) == shown
+
+
+def test_a_change_of_a_long_statement_is_shown_whole_where_a_person_reads() -> None:
+    do = f"replace return join({', '.join(f'value_{number}' for number in range(20))})"
+    probe = WhatIfProbe(path="shop.py", line=3, do=do, effect="passes")
+    finding = Finding(step=1, quote=f"{probe.describe()}: passes", claim="it passes", probe=probe)
+    hypothesis = Words(random.Random(0), form_belief([]), []).hypothesis("f", "return join(", None, goes_on=True)
+    assert "`return join(` (and so on)" in hypothesis
+    pack = ContextPack(findings=(finding,), hypothesis=hypothesis)
+    assert do not in finding.quote
+    assert do in pack_text(pack, handed_over=False)
 
 
 def test_vary_reports_the_line_where_a_change_repairs_everything(tmp_path: Path) -> None:
