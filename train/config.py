@@ -9,9 +9,10 @@ from typing import Literal, Self
 from pydantic import Field, JsonValue, PositiveFloat, PositiveInt, model_validator
 
 from gumshoe.agreement import WEIGHTS
-from gumshoe.config import Config, apply_overrides, load_config, read_yaml, unknown_choice
+from gumshoe.config import Config, apply_overrides, load_config, read_yaml
 from gumshoe.errors import ConfigError
 from gumshoe.plugins import search_beside
+from gumshoe.text import unknown_choice
 from gumshoe.train.rows.samples import RULES, Rule, Sampling
 
 

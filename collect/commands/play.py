@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -26,7 +25,7 @@ from gumshoe.env.tasks.taskset import TASKS, is_taskset
 from gumshoe.errors import ConfigError, TaskError, ToolFailure
 from gumshoe.protocols import SANDBOX_KINDS
 from gumshoe.records import Completion, Observation, StopReason, Task, ToolCall, ToolSchema
-from gumshoe.text import visible
+from gumshoe.text import did_you_mean, visible
 from gumshoe.tools.code.source import read_source
 from gumshoe.tools.toolbox import tool_names
 
@@ -131,8 +130,7 @@ def _only(source: str, name: str | None) -> Task:
     if found:
         raise TaskError(f"{source} has {len(found)} tasks: name one, such as {source}:{found[0].id} ({listing})")
     short = {task.id.rpartition("/")[2]: task.id for task in tasks}
-    nearest = difflib.get_close_matches(str(name), [*short, *short.values()], n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(name, [*short, *short.values()])
     raise TaskError(f"{source} has no task {name!r}{hint} ({listing})")
 
 

@@ -25,6 +25,7 @@ from gumshoe.env.tasks.taskset import keep_falsifiable, load_taskset, write_task
 from gumshoe.env.verifier.proof import find_falsifiable
 from gumshoe.errors import ConfigError, TaskError
 from gumshoe.records import Oracle, Task
+from gumshoe.text import unknown_choice
 
 Progress = Callable[[str, int, int], None]
 """Called with a project, and how many of its candidates have been judged and kept so far."""
@@ -62,7 +63,7 @@ def make_bugs(
     """
     unknown = sorted(set(config.operators) - OPERATORS.keys())
     if unknown:
-        raise ConfigError(f"no operator {unknown[0]!r}: there are {', '.join(sorted(OPERATORS))}")
+        raise ConfigError(unknown_choice("operator", unknown[0], sorted(OPERATORS)))
     chosen = find_projects(config.projects) if projects is None else projects
     found = [ProjectBugs(project, config) for project in chosen]
     with JudgePool(config, journal) as pool:

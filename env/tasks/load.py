@@ -22,6 +22,7 @@ from gumshoe.errors import GumshoeError, TaskError
 from gumshoe.plugins import SOURCES as SOURCE_PLUGINS
 from gumshoe.plugins import announced, is_path, load_path, raised_in
 from gumshoe.records import Oracle, Task
+from gumshoe.text import unknown_choice
 
 Loader = Callable[..., list[tuple[Task, Oracle]]]
 
@@ -93,11 +94,12 @@ def _read(source: str, options: dict[str, Any], on_error: OnError) -> list[tuple
     plugins = announced(SOURCE_PLUGINS)
     if source in plugins or is_path(source):
         return _call(source, _checked(source, load_path(plugins.get(source, source), "task source")), options, on_error)
-    known = ", ".join(sorted({*SOURCES, *plugins}))
+    known = sorted({*SOURCES, *plugins})
     if Path(source).exists():
-        raise TaskError(f"{source} is not a task set: it has no tasks.jsonl (sources by name: {known})")
+        raise TaskError(f"{source} is not a task set: it has no tasks.jsonl (sources by name: {', '.join(known)})")
     raise TaskError(
-        f"no task source {source!r}: give {known}, the folder of a task set, or a path, package.module:function"
+        f"{unknown_choice('task source', source, known)} (or give the folder of a task set, or a path, "
+        "package.module:function)"
     )
 
 

@@ -17,7 +17,7 @@ from gumshoe.config import load_config
 from gumshoe.errors import ConfigError, DatasetError
 from gumshoe.plugins import search_beside
 from gumshoe.standard_streams import StatusLine
-from gumshoe.text import plural
+from gumshoe.text import plural, unknown_choice
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -190,7 +190,7 @@ def _compare(first: str, second: str, metrics: Sequence[str] | None, seed: int) 
     known = [*BY_NAME, *sorted(measured - BY_NAME.keys())]
     unknown = next((metric for metric in metrics or () if metric not in known), None)
     if unknown is not None:
-        raise ConfigError(f"no metric {unknown!r}: there are {', '.join(known)}")
+        raise ConfigError(unknown_choice("metric", unknown, known))
     found = (
         compare(after, before, group, metric, Bootstrap(seed))
         for before, after in pairs

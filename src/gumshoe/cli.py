@@ -13,11 +13,12 @@ import importlib
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gumshoe import __version__
 from gumshoe.errors import GumshoeError
 from gumshoe.standard_streams import screened_streams
+from gumshoe.text import unknown_choice
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("gumshoe.commands.demo", "run the whole loop on bundled tasks: collect, train, serve, evaluate"),
@@ -144,6 +145,12 @@ class _OneLineParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Refuses a value that is none of the choices, and names the one that was probably meant."""
+        if action.choices is not None and value not in action.choices:
+            name = "/".join(action.option_strings) or action.dest
+            raise argparse.ArgumentError(None, unknown_choice(name, value, [str(choice) for choice in action.choices]))
 
 
 def make_parser(chosen: Iterable[str | None]) -> argparse.ArgumentParser:

@@ -9,7 +9,6 @@ or with all that are known there.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -21,9 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, HttpUrl, TypeAdapter
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from gumshoe.errors import ConfigError, DatasetError
-
-NEAR = 0.6
-"""How similar a wrong key and a known one must be, from 0 to 1, for the known one to be the one probably meant."""
+from gumshoe.text import did_you_mean, unknown_choice
 
 BUNDLED = Path(__file__).parent / "configs"
 """The configs that are part of the package."""
@@ -172,9 +169,8 @@ def _explain(model: type[BaseModel], error: ValidationError) -> str:
     dotted = ".".join([*parents, key])
     if first["type"] == "extra_forbidden":
         known = sorted({name for section in sections for name in section.model_fields})
-        nearest = difflib.get_close_matches(key, known, n=1, cutoff=NEAR)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
-        return f"unknown key {dotted!r}; {hint}"
+        hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"
+        return f"unknown key {dotted!r}{hint}"
     if first["type"] == "missing":
         return f"key {dotted!r} is missing"
     if first["type"] in ("literal_error", "union_tag_invalid", "union_tag_not_found"):
@@ -191,13 +187,6 @@ def _explain_choice(model: type[BaseModel], problem: ErrorDetails, dotted: str) 
         return f"key {name!r} is missing; known: {', '.join(filter(None, map(_kind, sections)))}"
     known = re.findall(r"'([^']*)'", context.get("expected_tags") or context["expected"])
     return unknown_choice(name, context.get("tag", problem["input"]), known)
-
-
-def unknown_choice(key: str, given: object, known: Sequence[str]) -> str:
-    """The message about a value that is none of those that a key may have: the nearest of them, and all."""
-    nearest = difflib.get_close_matches(str(given), known, n=1, cutoff=NEAR)
-    hint = f"did you mean {nearest[0]!r}? " if nearest else ""
-    return f"unknown {key} {given!r}; {hint}known: {', '.join(known)}"
 
 
 def _walk(model: type[BaseModel], parents: tuple[int | str, ...]) -> tuple[list[type[BaseModel]], list[str]]:

@@ -6,7 +6,6 @@ code needs no package: its dotted path will do, and its module may be next to th
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
@@ -22,6 +21,7 @@ from pydantic import ValidationError
 from gumshoe.config import find_config
 from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.storage import describe
+from gumshoe.text import unknown_choice
 
 TOOLS = "gumshoe.tools"
 SOURCES = "gumshoe.sources"
@@ -91,9 +91,7 @@ def load_named(name: str, what: str, known: Mapping[str, str]) -> Any:
     if name in known or is_path(name):
         loaded = load_path(known.get(name, name), what)
         return _made(loaded, name, what) if isinstance(loaded, type) else loaded
-    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.0)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-    raise ConfigError(f"unknown {what} {name!r}{hint} (or give a path, package.module:attribute)")
+    raise ConfigError(f"{unknown_choice(what, name, known)} (or give a path, package.module:attribute)")
 
 
 def _made(found: type, name: str, what: str) -> Any:

@@ -17,9 +17,10 @@ fences of Markdown.
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -177,6 +178,18 @@ def plain_text(printed: str) -> str:
     """What a terminal would have shown at the end: no escape sequences, no text written over by carriage returns."""
     lines = _TERMINAL.sub("", printed).split("\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines)
+
+
+def did_you_mean(given: object, known: Iterable[str]) -> str:
+    """The hint after a message about an unknown name, `; did you mean 'x'?`; empty if no known name is near."""
+    nearest = difflib.get_close_matches(str(given), list(known), n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def unknown_choice(what: str, given: object, known: Iterable[str]) -> str:
+    """The message about a value that is none of the known ones: the nearest of them, and all."""
+    known = list(known)
+    return f"unknown {what} {given!r}{did_you_mean(given, known) or ';'} known: {', '.join(known) or 'none'}"
 
 
 def plural(count: int, noun: str) -> str:

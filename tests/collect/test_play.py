@@ -157,7 +157,7 @@ def test_a_task_of_the_casebook(text: str) -> None:
         ("local:/does/not/exist", "/does/not/exist"),
         ("{here}/set/t/1", "for the task t/1 of the set {here}/set, write {here}/set:t/1"),
         ("{here}", "it has no tasks.jsonl; for a repository of your own, write local:{here}"),
-        ("{here}/nowhere:t/1", "no task source '{here}/nowhere': give aider, "),
+        ("{here}/nowhere:t/1", "unknown task source '{here}/nowhere'; known: aider, "),
     ],
 )
 def test_what_is_no_task_is_told(text: str, said: str, tmp_path: Path) -> None:

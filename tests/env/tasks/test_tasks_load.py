@@ -210,7 +210,7 @@ def test_variables_before_the_entrypoint_hold_for_every_program(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("casbook", {}, "no task source 'casbook': give aider, bugsinpy, casebook"),
+        ("casbook", {}, "unknown task source 'casbook'; did you mean 'casebook'?"),
         ("casebook", {"ids": ["casebook/none"]}, "casebook has no task 'casebook/none'"),
         ("casebook", {"folder": "x"}, "unexpected keyword argument 'folder' (its options: path)"),
         ("synth", {}, "missing a required argument: 'path'"),

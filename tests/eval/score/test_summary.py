@@ -167,7 +167,7 @@ def test_wrong_input_ends_in_one_line(tmp_path: Path, capsys: Capture) -> None:
         ([str(broken), str(run)], "results.jsonl line 1: arm: Field required"),
         ([f"{run}:q", str(run)], "has no arm 'q': it has x, y"),
         ([str(run), str(other)], "have no arm in common"),
-        ([str(run), str(run), "--metric", "m"], "no metric 'm': there are solved, "),
+        ([str(run), str(run), "--metric", "m"], "unknown metric 'm'; known: solved, "),
         ([str(run), str(run), "--seed", "-1"], "--seed -1: give 0 or more"),
         ([f"{run}:x", f"{later}:x"], "have no task in common"),
     ):
