@@ -49,6 +49,9 @@ def configure_synth(parser: argparse.ArgumentParser) -> None:
 def run_synth(arguments: argparse.Namespace) -> int:
     """Makes the task set and says what was dropped and why. Raises GumshoeError."""
     options = ("projects", "out", "seed", "per_project", "workers")
+    folder = arguments.config
+    if folder is not None and folder.is_dir():
+        raise ConfigError(f"{folder} is a folder, not a config: for bugs in it, give --projects {folder} --out DIR")
     config = _config(arguments, SynthConfig, options)
     if not config.out:
         raise ConfigError("no folder for the task set: give --out DIR")

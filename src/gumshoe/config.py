@@ -78,8 +78,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Bundled configs are found as `find_config` says.
     """
     path = find_config(path)
-    if not path.exists():
-        raise ConfigError(f"no config file {path}: give the path of a YAML file, or a bundled one like collect/demo")
+    if not path.exists() or path.is_dir():
+        wrong = f"{path} is a folder, not a config;" if path.is_dir() else f"no config file {path}{_hint(path) or ';'}"
+        raise ConfigError(f"{wrong} give the path of a YAML file, or a bundled one like collect/demo")
     try:
         data = parse_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -91,6 +92,13 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} must hold a mapping of keys to values, not a {type(data).__name__}")
     return data
+
+
+def _hint(path: Path) -> str:
+    """The bundled config that was probably meant: `collect/demo` for `colect/demo`, or for `demo`, without a folder."""
+    known = sorted(str(file.relative_to(BUNDLED).with_suffix("")) for file in BUNDLED.glob("*/*.yaml"))
+    given = str(path).removeprefix("configs/").removesuffix(".yaml")
+    return did_you_mean(next((name for name in known if name.endswith(f"/{given}")), given), known)
 
 
 def parse_yaml(text: str) -> Any:
