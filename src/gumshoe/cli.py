@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gumshoe import __version__
-from gumshoe.errors import GumshoeError
+from gumshoe.errors import ConfigError, GumshoeError
 from gumshoe.standard_streams import screened_streams
 from gumshoe.text import unknown_choice
 
@@ -137,7 +137,17 @@ def _run(arguments: Sequence[str], name: str | None) -> int:
     if options.command is None:
         parser.print_help()
         return 0
-    return int(options.run(options))
+    try:
+        return int(options.run(options))
+    except ConfigError as error:
+        if not isinstance(getattr(options, "config", None), Path):
+            raise
+        from gumshoe.commands.config import CONFIGS, commands_of
+
+        others = commands_of(options.config)
+        if options.command not in CONFIGS or options.command in others or len(others) != 1:
+            raise
+        raise ConfigError(f"{error} (it looks like a config of gumshoe {others.pop()})") from None
 
 
 class _OneLineParser(argparse.ArgumentParser):

@@ -6,11 +6,14 @@ import argparse
 import importlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from gumshoe.config import load_config
 from gumshoe.errors import ConfigError
 
 CONFIGS: Mapping[str, str] = {
@@ -72,6 +75,16 @@ def config_model(name: str) -> type[BaseModel]:
     """The model of one of `CONFIGS`."""
     module, _, attribute = CONFIGS[name].partition(":")
     return getattr(importlib.import_module(module), attribute)
+
+
+def commands_of(path: Path) -> set[str]:
+    """The commands that would take the config in a file."""
+    commands: set[str] = set()
+    for name in CONFIGS:
+        with suppress(ConfigError):
+            load_config(config_model(name), path)
+            commands.add("train" if name in ("grpo", "dpo") else name)
+    return commands
 
 
 def config_keys(model: type[BaseModel]) -> list[Key]:
