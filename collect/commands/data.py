@@ -45,7 +45,7 @@ def configure_filter(parser: argparse.ArgumentParser) -> None:
 def run_filter(arguments: argparse.Namespace) -> int:
     """Filters and prints what was dropped, and why."""
     if not arguments.rule:
-        raise ConfigError(f"give at least one --rule: {', '.join(filters.rule_names())}")
+        raise ConfigError(f"give at least one --rule: {', '.join(filters.rule_forms())}")
     kept, dropped = filter_runs(arguments.runs, arguments.out, [make_rule(text) for text in arguments.rule])
     print(f"{arguments.out}: {kept} of {kept + dropped.total()} kept")
     for name in arguments.rule:

@@ -40,6 +40,7 @@ from gumshoe.collect.packs import grounded_share
 from gumshoe.errors import ConfigError
 from gumshoe.records import Decision, StopReason, Trajectory
 from gumshoe.storage import read_jsonl, read_records
+from gumshoe.text import did_you_mean
 from gumshoe.tools.toolbox import decisions_of
 
 LEAKS = re.compile(
@@ -68,20 +69,22 @@ class Rule:
     name: str = ""
 
 
-def rule_names() -> list[str]:
-    """The rules there are."""
+def rule_forms() -> list[str]:
+    """The rules there are, with the form of their settings, such as `loops=N`."""
     return sorted(_RULES)
 
 
 def make_rule(text: str) -> Rule:
     """The rule that `NAME` or `NAME=SETTING` describes. Raises ConfigError."""
     name, _, setting = text.partition("=")
-    if name not in _RULES:
-        raise ConfigError(f"no rule {name!r}: there are {', '.join(rule_names())}")
+    forms = {form.partition("=")[0]: form for form in rule_forms()}
+    if name not in forms:
+        hint = did_you_mean(name, forms) or ";"
+        raise ConfigError(f"unknown rule {name!r}{hint} known: {', '.join(forms.values())}")
     try:
-        return replace(_RULES[name](setting), name=text)
+        return replace(_RULES[forms[name]](setting), name=text)
     except ValueError:
-        raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting") from None
+        raise ConfigError(f"rule {text!r}: {setting!r} cannot be read as its setting: give {forms[name]}") from None
 
 
 def _number(setting: str) -> float:
@@ -212,6 +215,8 @@ def _best(setting: str) -> Rule:
 
 
 def _exclude(setting: str) -> Rule:
+    if not setting:
+        raise ValueError(setting)
     names = _projects(Path(setting))
     return Rule(lambda trajectory: trajectory.task.project not in names)
 
@@ -257,15 +262,15 @@ def _scored(setting: str) -> Rule:
 _RULES: dict[str, Callable[[str], Rule]] = {
     "honest": _fixed(lambda trajectory: not trajectory.tampering),
     "resolved": _fixed(succeeded),
-    "loops": _loops,
-    "grounded": _grounded,
+    "loops=N": _loops,
+    "grounded=X": _grounded,
     "leakage": _fixed(_leaks_nothing),
     "unseen": _unseen,
-    "duplicates": _duplicates,
-    "pass_rate": _pass_rate,
-    "best": _best,
-    "exclude": _exclude,
-    "scored": _scored,
+    "duplicates=N": _duplicates,
+    "pass_rate=A..B": _pass_rate,
+    "best=X": _best,
+    "exclude=PATH": _exclude,
+    "scored=ARM:NAME:X": _scored,
 }
 
 

@@ -166,7 +166,10 @@ def test_scored_keeps_what_an_evaluation_measured_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        ("nothing", "no rule 'nothing'"),
+        ("nothing", r"unknown rule 'nothing'; known: .*resolved, scored=ARM:NAME:X, unseen"),
+        ("scord=1", r"unknown rule 'scord'; did you mean 'scored'\?"),
+        ("scored", "give scored=ARM:NAME:X"),
+        ("exclude", "give exclude=PATH"),
         *((rule, "cannot be read") for rule in ("loops=many", "pass_rate=3", "best=most", "scored=hit")),
         ("pass_rate=0.9..0.1", r"no share is between 0\.9 and 0\.1"),
         *((f"{rule}nan", "cannot be read") for rule in ("pass_rate=0..", "grounded=", "best=", "scored=arm:hit:")),
