@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gumshoe.collect.config import TRUSTED_KINDS, BranchConfig
+from gumshoe.collect.data.filters import succeeded
 from gumshoe.collect.data.store import read_failures, read_state, read_trajectories
 from gumshoe.collect.data.tree import Node, Trees, node_of
 from gumshoe.collect.run.branching import lacks_branches
@@ -41,12 +42,15 @@ def summarize(path: Path) -> dict[str, Any]:
     """Counts of a run folder. Raises DatasetError if it is not one."""
     stops: Counter[str] = Counter()
     resolved: Counter[bool | None] = Counter()
-    usage, steps = Usage(), 0
+    usage, steps, reported = Usage(), 0, 0
     nodes: list[Node] = []
     for trajectory in read_trajectories(path):
         nodes.append(node_of(trajectory))
         stops[trajectory.stop.value] += 1
-        resolved[trajectory.resolved] += 1
+        # As the rule `resolved` has it: a report is all that an agent that cannot edit is asked for.
+        by_report = trajectory.resolved is None and succeeded(trajectory)
+        reported += by_report
+        resolved[by_report or trajectory.resolved] += 1
         usage = usage + trajectory.own_usage
         steps += len(trajectory.own_steps)
     state = read_state(path)
@@ -58,7 +62,9 @@ def summarize(path: Path) -> dict[str, Any]:
         "finished": sum(node.branch is None for node in nodes),
         **_trees(nodes, _branching(path)),
         "resolved": resolved[True],
+        "reported": reported,
         "not_resolved": resolved[False],
+        "unknown": resolved[None],
         "in_flight": len(list((path / "journal").glob("*.jsonl"))),
         "stops": dict(stops.most_common()),
         "failures": dict(failures.most_common()),
@@ -100,6 +106,8 @@ def _branching(path: Path) -> BranchConfig | None:
 def _describe(path: Path, summary: dict[str, Any]) -> str:
     state = f"running (process {summary['pid']})" if summary["running"] else "not running"
     planned = summary["planned"] if summary["planned"] is not None else "?"
+    by_report = f" ({summary['reported']} by a report, not verified)" if summary["reported"] else ""
+    unknown = f", {summary['unknown']} unknown (neither verified nor reported)" if summary["unknown"] else ""
     lines = [
         f"{path}: {state}",
         f"  episodes   {summary['finished']} of {planned} finished, {summary['in_flight']} in flight or left open",
@@ -108,7 +116,7 @@ def _describe(path: Path, summary: dict[str, Any]) -> str:
             if "branches" in summary
             else []
         ),
-        f"  resolved   {summary['resolved']} yes, {summary['not_resolved']} no",
+        f"  resolved   {summary['resolved']} yes{by_report}, {summary['not_resolved']} no{unknown}",
         f"  stops      {_counts(summary['stops'])}",
         f"  failures   {_counts(summary['failures'])}",
         f"  steps      {summary['steps']}",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gumshoe.cli import main
+from gumshoe.collect.commands.runs import summarize
 from gumshoe.collect.config import CollectConfig
 from gumshoe.collect.data.filters import make_rule
 from gumshoe.collect.data.store import RunFolder, read_trajectories
@@ -29,7 +30,7 @@ from gumshoe.records import (
     ToolSchema,
     Trajectory,
 )
-from support.collect.small_trajectories import trajectory
+from support.collect.small_trajectories import trajectory, write_run
 from support.shop_tasks import make_taskset
 
 REWRITE = (ToolSchema(name="rewrite", description="", parameters={}),)
@@ -60,11 +61,12 @@ def scored(value: float | None, **changes: Any) -> Trajectory:
     return trajectory(tools=REWRITE, scores=(Score(name="resolved", value=value),), **changes)
 
 
-def test_resolved() -> None:
+def test_the_rule_keeps_what_status_counts_as_resolved(tmp_path: Path) -> None:
     reported = trajectory(stop=StopReason.REPORTED)
-    assert keeps("resolved", scored(1.0), scored(0.0), scored(None), reported, trajectory()) == [
-        *(True, False, False, True, False)
-    ]
+    cases = (scored(1.0), scored(0.0), scored(None), reported, trajectory())
+    assert keeps("resolved", *cases) == [True, False, False, True, False]
+    counts = summarize(write_run(tmp_path / "run", *cases))
+    assert [counts[name] for name in ("resolved", "reported", "not_resolved", "unknown")] == [2, 1, 1, 2]
 
 
 def test_loops_are_the_same_call_with_the_same_answer() -> None:
