@@ -182,6 +182,7 @@ def test_a_wrong_command_line_ends_in_one_line(words: str, expected: str, here: 
     assert expected in complaint(done)
     command = "" if words == "colect" else f" {words.split()[0]}"
     assert done.stderr.startswith(f"gumshoe{command}")
+    assert not done.stderr.startswith(f"gumshoe{command}: gumshoe{command}")
     assert {path for path in here.rglob("*") if "__pycache__" not in path.parts} == before
 
 

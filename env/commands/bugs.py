@@ -76,7 +76,7 @@ def _config(arguments: argparse.Namespace, model: type[ConfigT], options: Sequen
     data = {} if arguments.config is None else read_yaml(arguments.config)
     data = apply_overrides(data, arguments.overrides)
     data |= {name: value for name in options if (value := getattr(arguments, name)) not in (None, [])}
-    return validate(model, data, origin=str(arguments.config or f"gumshoe {arguments.command}"))
+    return validate(model, data, origin=str(arguments.config or "options"))
 
 
 HARVEST_EXAMPLES = """\

@@ -173,7 +173,7 @@ def _mcp_config(arguments: argparse.Namespace) -> McpConfig:
     policy = policy_of(arguments)
     if policy:
         data = {**data, "policy": {"kind": "openai", **policy}}
-    config = validate(McpConfig, apply_overrides(data, arguments.param), origin="gumshoe mcp")
+    config = validate(McpConfig, apply_overrides(data, arguments.param), origin=str(arguments.config or "options"))
     return config.model_copy(update={"policy": with_llm(config.policy)})
 
 
@@ -207,7 +207,7 @@ def run_openenv(arguments: argparse.Namespace) -> int:
 
     data: dict[str, Any] = read_yaml(arguments.config) if arguments.config is not None else {}
     data = {**data, "tasks": {**data.get("tasks", {}), "source": arguments.source}}
-    config = validate(OpenEnvConfig, apply_overrides(data, arguments.param), origin="gumshoe openenv")
+    config = validate(OpenEnvConfig, apply_overrides(data, arguments.param), origin=str(arguments.config or "options"))
     serve_programs(make_app(config), "OpenEnv", host=arguments.host, port=arguments.port, token=arguments.token)
     return 0
 
