@@ -260,7 +260,10 @@ def run_view(arguments: argparse.Namespace) -> int:
 def _write_files(library: Library, out: Path) -> int:
     from gumshoe.eval.view.static import write_static
 
-    library.catalog.refresh()
+    catalog = library.catalog
+    catalog.refresh()
+    if not (catalog.entries() or catalog.live() or any(source.kind == "evaluation" for source in catalog.sources)):
+        raise ConfigError("no episodes to write: try again once there are some")
     count = write_static(library, out)
     print(f"{plural(count, 'episode')}: open {out / 'index.html'}")
     return 0

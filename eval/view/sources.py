@@ -19,17 +19,17 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from gumshoe.collect.data.store import TRAJECTORIES
-from gumshoe.config import read_yaml
+from gumshoe.config import RUN_CONFIG, read_yaml
 from gumshoe.env.tasks import load_tasks
 from gumshoe.errors import ConfigError, GumshoeError
 
 Kind = Literal["run", "dataset", "evaluation"]
 ReadT = TypeVar("ReadT")
 FIGURES = {"summary.json", "results.jsonl"}
-"""An evaluation holds at least one of these files, or a folder of arms."""
+"""An evaluation holds at least one of these files, or, once it has begun, its config and a folder of arms."""
 ARMS = "arms"
-RUN = {TRAJECTORIES: Path.is_file, "journal": Path.is_dir}
-"""A run holds at least one of these."""
+JOURNAL = "journal"
+"""A run holds this folder, beside its config, or finished trajectories."""
 CARD = "README.md"
 """In the folder of every dataset whose views are folders; without it, each of them is a dataset of its own."""
 ORACLES = "oracles.jsonl"
@@ -117,7 +117,7 @@ def _read_once(file: Path, state: tuple[int, int, int], read: Callable[[Path], A
 def read_config(folder: Path, root: Path) -> Mapping[str, Any]:
     """The config.yaml of a folder; empty where there is none to read."""
     try:
-        return read_once(folder / "config.yaml", root, read_yaml) or {}
+        return read_once(folder / RUN_CONFIG, root, read_yaml) or {}
     except ConfigError:
         return {}
 
@@ -157,9 +157,11 @@ def _kind_of(folder: Path) -> Kind | None:
         names = {one.name for one in folder.iterdir()}
     except OSError:
         return None
-    if any((folder / name).is_file() for name in names & FIGURES) or (ARMS in names and (folder / ARMS).is_dir()):
+    # Folders with these names are found anywhere; a run and an evaluation write their config first.
+    begun = {name for name in names & {ARMS, JOURNAL} if RUN_CONFIG in names and (folder / name).is_dir()}
+    if ARMS in begun or any((folder / name).is_file() for name in names & FIGURES):
         return "evaluation"
-    if any(name in names and is_there(folder / name) for name, is_there in RUN.items()):
+    if JOURNAL in begun or (TRAJECTORIES in names and (folder / TRAJECTORIES).is_file()):
         return "run"
     if any(name.endswith(".parquet") for name in names) or (CARD in names and any(folder.glob("*/*.parquet"))):
         return "dataset"

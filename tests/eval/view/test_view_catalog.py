@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gumshoe.cli import main
 from gumshoe.collect.data.export.export import export_runs
 from gumshoe.env.tasks.taskset import write_taskset
 from gumshoe.errors import ConfigError, DatasetError
@@ -170,9 +171,15 @@ def test_any_text_can_be_searched_for(library: Library, text: str) -> None:
 def test_folders_without_anything_to_see(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         find_sources([tmp_path / "none"])
+    for name in ("arms", "journal"):  # such as a package of that name
+        (tmp_path / "code" / name).mkdir(parents=True)
     with pytest.raises(ConfigError, match="holds no run, dataset or evaluation"):
         find_sources([tmp_path])
+    (tmp_path / "code" / "config.yaml").touch()
+    assert [source.kind for source in find_sources([tmp_path])] == ["evaluation"]
     run = write_run(tmp_path / "a" / "run", [])
+    assert main(["view", str(run), "--static", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
     other = write_run(tmp_path / "b" / "run", [])
     found = find_sources([run, other, run])
     assert [(source.slug, source.name) for source in found] == [("a.run", "a/run"), ("b.run", "b/run")]
