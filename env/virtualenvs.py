@@ -101,13 +101,18 @@ def is_installed(name: str) -> bool:
 
 
 def environment_of(text: str) -> str:
-    """The environment that a text names: by its name, or by the folder of a package's set. Raises TaskError."""
+    """The environment that a text names: by its name, or by the folder of a set that has only one. Raises TaskError."""
     if NAME.fullmatch(text):
         return text
-    locks = sorted((Path(text) / "environments").glob("*.json"))
-    if len(locks) != 1:
-        raise TaskError(f"{text} is neither the name of an environment nor the set of one package")
-    return locks[0].stem
+    locks = sorted(lock for place in (".", "packages/*") for lock in Path(text).glob(f"{place}/environments/*.json"))
+    names = {lock.stem for lock in locks}
+    if len(names) > 1:
+        raise TaskError(
+            f"{text} has {len(names)} environments: give the set of one package in it, or a name, as {locks[0].stem}"
+        )
+    if not names:
+        raise TaskError(f"{text} is neither the name of an environment nor a set with one: gumshoe harvest makes sets")
+    return names.pop()
 
 
 _ENVIRONMENTS = TypeAdapter(InstalledEnvironment)
