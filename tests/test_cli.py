@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from gumshoe.cli import COMMANDS
 from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
+from gumshoe.eval.commands.eval import ArmProgress
 from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.records import Prediction
 from gumshoe.standard_streams import StatusLine, screened_streams
@@ -302,6 +304,17 @@ def test_the_shell_completes_commands_and_options(run_here: Run):
     assert done.stdout.splitlines() == ["collect", "--unresolved", "grpo"], done.stderr
     for shell in ("zsh", "tcsh"):
         assert "gumshoe" in run_here("completion", shell).stdout
+
+
+def test_the_longer_an_arm_takes_the_fewer_lines_a_log_gets(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    progress = ArmProgress("arm", log)
+    progress.begun(2, 0)
+    began = time.monotonic()
+    for second in range(4 * 3600):
+        monkeypatch.setattr(time, "monotonic", lambda second=second: began + second)
+        progress.tick()
+    assert 40 < len(log.getvalue().splitlines()) < 80
 
 
 class Terminal(io.StringIO):

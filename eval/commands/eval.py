@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gumshoe.eval.serve import ModelServer
 
 PLAIN_EVERY_S = 10.0
+PLAIN_SHARE = 0.1
+"""The least share of the time so far between two lines, so that a long run does not fill its log."""
 
 EVAL_EXAMPLES = """\
 examples:
@@ -100,7 +102,7 @@ def _hooks(title: str) -> Hooks:
 
 
 class ArmProgress:
-    """Shows one arm's progress: on a terminal one line that is redrawn, elsewhere a line every ten seconds."""
+    """Shows one arm's progress: on a terminal one line that is redrawn, elsewhere a line now and then."""
 
     def __init__(self, title: str, stream: TextIO) -> None:
         self._title = title
@@ -129,8 +131,9 @@ class ArmProgress:
         """Redraws the line on a terminal; elsewhere, prints one when it is due. Once all is done, the line stays."""
         if self._done == self._planned:
             return
-        if self._status.is_terminal or time.monotonic() - self._last >= PLAIN_EVERY_S:
-            self._last = time.monotonic()
+        now = time.monotonic()
+        if self._status.is_terminal or now - self._last >= max(PLAIN_EVERY_S, PLAIN_SHARE * (now - self._began)):
+            self._last = now
             self._status.show(f"{self._title}: {self._counts()}")
 
     def _counts(self) -> str:
