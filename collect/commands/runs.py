@@ -152,7 +152,7 @@ def configure_probe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", metavar="SOURCE", help="source of its tasks (default: as in its config)")
     parser.add_argument("--sandbox", choices=SANDBOX_KINDS, default="auto", help="where the tests run")
     parser.add_argument("--unsafe", action="store_true", help="let the local sandbox take a task that is not built in")
-    parser.add_argument("--json", action="store_true", help="one JSON object per report instead of tables")
+    parser.add_argument("--json", action="store_true", help="one JSON object per report instead of text")
 
 
 def run_probe(arguments: argparse.Namespace) -> int:
@@ -218,19 +218,19 @@ def _show_checks(name: str, task: Task, pack: ContextPack, *, as_json: bool) -> 
     if as_json:
         print(json.dumps({"id": name, "task": task.id, "pack": pack.model_dump(mode="json")}))
         return
-    from rich.table import Column, Table
+    from rich.padding import Padding
     from rich.text import Text
 
     from gumshoe.console import Console
     from gumshoe.tools.evidence.checks import describe_place
 
-    table = Table("", Column("finding", overflow="fold"), Column("probe", overflow="fold"), "result", "tells", "note")
-    for number, finding in enumerate(pack.findings, start=1):
-        assert finding.check is not None
-        telling = {True: "yes", False: "nothing", None: ""}[finding.check.telling]
-        place = "" if finding.probe is None else describe_place(finding.probe)
-        said = f"{finding.claim}: {finding.quote}"
-        cells = (str(number), said, place, finding.check.status, telling, finding.check.note)
-        table.add_row(*map(Text, cells))
+    console = Console()
     print(f"{name}   {task.id}")
-    Console().print(table)
+    for number, finding in enumerate(pack.findings, start=1):
+        check = finding.check
+        assert check is not None
+        nothing = "tells nothing" if check.telling is False else ""
+        print(f"{number:>3}  {', '.join(filter(None, (check.status, nothing, check.note)))}")
+        place = "" if finding.probe is None else f"\nprobe: {describe_place(finding.probe)}"
+        # In lines of their own: columns would be too narrow for the names of tests.
+        console.print(Padding(Text(f"{finding.claim}: {finding.quote}{place}"), (0, 0, 0, 5)))
