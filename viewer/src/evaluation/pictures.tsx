@@ -58,8 +58,18 @@ function Calibration({ summary }: { summary: Summary }) {
       size: 4 + 4 * Math.sqrt(bin.count / most),
       title: `${arm.title}: confidence ${percent(bin.confidence)}, right in ${percent(bin.right)} of ${bin.count}`,
     }))
-    return points.length ? [{ color, points, joined: true }] : []
+    return points.length > 1 ? [{ color, points, joined: true }] : []
   })
+  const legend = (
+    <Legend
+      entries={summary.arms.flatMap((arm, color) =>
+        arm.calibration?.length
+          ? [[color, `${arm.title}, expected error ${(arm.calibration_error ?? 0).toFixed(2)}${arm.calibration.length > 1 ? '' : ' (a single bin: no curve)'}`]]
+          : [],
+      )}
+    />
+  )
+  if (!curves.length) return <section class="card"><h2>Calibration</h2>{legend}</section>
   return (
     <Plot
       title="Calibration"
@@ -71,11 +81,7 @@ function Calibration({ summary }: { summary: Summary }) {
       writeY={percent}
       diagonal
     >
-      <Legend
-        entries={summary.arms.flatMap((arm, color) =>
-          arm.calibration?.length ? [[color, `${arm.title}, expected error ${(arm.calibration_error ?? 0).toFixed(2)}`]] : [],
-        )}
-      />
+      {legend}
     </Plot>
   )
 }
