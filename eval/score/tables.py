@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -16,6 +16,8 @@ from gumshoe.eval.score.metrics import BY_NAME, Metric
 from gumshoe.text import plural
 
 UNKNOWN = "\N{EN DASH}"
+UNLIMITED = 10_000
+"""Columns, for measuring a table that is wider than the terminal."""
 GROUP_NAMES = {
     ALL: "all tasks",
     "heldout_bugs": "held-out bugs",
@@ -70,14 +72,28 @@ def print_table(summary: Summary, console: Console) -> None:
 
 
 def _print(title: str, tasks: int, metrics: Sequence[Metric], rows: Rows, console: Console) -> None:
+    """Prints a table, or two with half of the metrics each where one is so wide that text would be cut."""
     text = Text(f"{title}: {plural(tasks, 'task')}, mean and 95% interval")
     table = Table(title=text, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("arm")
-    for metric in metrics:
-        table.add_column(metric.title, justify="right")
+    table.add_column("arm", min_width=_widest(word for label, _ in rows for word in label.split()))
+    for number, metric in enumerate(metrics):
+        words = metric.title.split()
+        lines = (line for _, cells in rows for line in (cells[number].value, cells[number].interval))
+        width = _widest((*words, *lines))
+        table.add_column("\n".join(words), justify="right", no_wrap=True, min_width=width)
     for label, cells in rows:
         table.add_row(Text(label), *(Text(f"{cell.value}\n{cell.interval}") for cell in cells))
-    console.print(table)
+    needed = console.measure(table, options=console.options.update(width=UNLIMITED)).minimum
+    if needed <= console.width or len(metrics) == 1:
+        console.print(table)
+        return
+    half = (len(metrics) + 1) // 2
+    for part in (slice(half), slice(half, None)):
+        _print(title, tasks, metrics[part], [(label, cells[part]) for label, cells in rows], console)
+
+
+def _widest(lines: Iterable[str]) -> int:
+    return max(map(len, lines), default=0)
 
 
 def _print_repairs(summary: Summary, group: str, console: Console) -> None:

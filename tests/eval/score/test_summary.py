@@ -102,6 +102,10 @@ def test_the_summary_and_the_results_of_three_tasks(tmp_path: Path) -> None:
     for shown in ("held-out bugs: 3 tasks,", "fixed, held-out bugs: 3 tasks,", "1,000", "+100", "3 better, 0 worse"):
         assert shown in text
     assert text.count("good") == 2
+    narrow = io.StringIO()
+    print_table(summary, Console(file=narrow, width=80))
+    rule = "\N{BOX DRAWINGS LIGHT HORIZONTAL}"
+    assert set(text.replace(rule, "").split()) == set(narrow.getvalue().replace(rule, "").split()), "a word is broken"
     _, alone, _ = evaluated(tmp_path, references=())
     assert {(one.arm, one.baseline) for one in alone.comparisons if one.metric == "solved"} == {("good", "bad")}
     assert alone.baseline == "bad"
