@@ -165,7 +165,7 @@ def test_a_wrong_key_or_value_is_one_line_with_its_place_and_what_was_probably_m
 def test_what_is_no_file_is_named(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"no config file .*nowhere\.yaml"):
         read_yaml(tmp_path / "nowhere.yaml")
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is a folder, not a config"):
         read_yaml(tmp_path)
 
 
