@@ -8,7 +8,6 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from gumshoe.cli import COMMANDS
 from gumshoe.collect.config import AnthropicConfig, OpenAIConfig
 from gumshoe.config import validate
 from gumshoe.errors import ConfigError
-from gumshoe.eval.commands.eval import ArmProgress
-from gumshoe.eval.config import CommandConfig
 from gumshoe.eval.records import Prediction
 from gumshoe.standard_streams import StatusLine, screened_streams
 from gumshoe.storage import write_jsonl
@@ -100,16 +97,13 @@ def test_each_command_explains_itself_with_examples(command: str, run_here: Run,
         ("debug repo/test_it.py", 'gumshoe debug . --entrypoint "pytest repo/test_it.py"'),
         ("collect nowhere.yaml", "no config file nowhere.yaml; give"),
         ("collect demo", "no config file demo; did you mean 'collect/demo'?"),
-        ("collect configs/colect/demo.yaml", "; did you mean 'collect/demo'?"),
         ("collect train/grpo", "(it looks like a config of gumshoe train)"),
         ("collect repo", "repo is a folder, not a config; give"),
         ("collect collect.yaml -p seed", "key=value"),
         ("collect collect.yaml -p sede=1", "unknown key 'sede'; did you mean 'seed'?"),
         ("collect collect/demo -p sandbox.kind=dokcer", "unknown sandbox.kind 'dokcer'; did you mean 'docker'? "),
         ("collect collect.yaml -p sandbox.kind=docker -p sandbox.packages=[x]", "packages are for bubblewrap alone"),
-        ("collect collect.yaml -p policy.kind=techer", "techer"),
         ("collect collect.yaml -p workers=0", "workers"),
-        ("collect collect.yaml -p tasks.source=nowhere", "unknown task source 'nowhere'"),
         ("collect collect.yaml -p tasks.tags.split=test", "no task of"),
         ("collect collect.yaml -p budget.cost_usd=1", "requires policy.prices"),
         ("collect collect.yaml -p 'policy={kind: scripted, script: none.jsonl}'", "none.jsonl cannot be read"),
@@ -118,7 +112,6 @@ def test_each_command_explains_itself_with_examples(command: str, run_here: Run,
         (f"{LOCALLY} 'policy={{kind: replay, run: nowhere}}'", "nowhere is not a run folder"),
         (f"{CUSTOM}json:loads", "policy 'json:loads'"),
         (f"{CUSTOM}no_such:thing", "policy 'no_such:thing' cannot be imported"),
-        (f"{CUSTOM}..x:y", "policy '..x:y' cannot be imported"),
         (f"{CUSTOM}policies:Raising", "policies.py:3: OSError: no server"),
         (f"{CUSTOM}policies:Untrusted -p policy.options.nope=1", "unexpected keyword argument"),
         (f"{CUSTOM}policies:Untrusted", "the local sandbox does not isolate"),
@@ -126,21 +119,15 @@ def test_each_command_explains_itself_with_examples(command: str, run_here: Run,
         ("debug repo --model m -p policy.temprature=1", "did you mean 'temperature'"),
         ('debug repo --model m --entrypoint "pytest \'x"', "cannot be split into words"),
         ("debug repo --model m --endpoint localhost:8000", "address"),
-        ("debug repo -p policy.kind=investigatr", "unknown policy.kind 'investigatr'; did you mean 'investigator'? "),
         ("demo --model m.gguf --out repo", "repo is not empty"),
         ("demo --sandbox local --model nowhere.gguf", "--model nowhere.gguf: there is no such file or folder"),
-        ("demo --sandbox local --model nobody/nothing", "--model nobody/nothing: there is no such file or folder"),
-        ("demo --sandbox local --model ../x", "--model ../x: there is no such file or folder"),
         ("eval collect/demo", "(it looks like a config of gumshoe collect)"),
-        ("eval eval.yaml -p sede=1", "unknown key 'sede'; did you mean 'seed'?"),
-        ("eval eval/seeker -p solver.kind=scriptd", "unknown solver.kind 'scriptd'; did you mean 'scripted'? "),
         ("eval eval.yaml -p 'arms=[{name: a}]'", "arm 'a' needs one of: model, policy, answers"),
         (f"eval eval.yaml -p 'arms=[{BASELINE.format('a')}, {BASELINE.format('a')}]'", "two arms are called 'a'"),
         (f"eval eval.yaml -p 'arms=[{BASELINE.format('a')}, {BASELINE.format('b')}]'", "only one arm can be the base"),
         ("eval eval.yaml -p 'arms=[{name: ../m, model: /nowhere}]'", "arms.0.name"),
         ("eval eval.yaml -p 'training_log={train}/log'", "is not set: give -p vars.train=..."),
         ("eval eval.yaml -p training_log=/nowhere/log", "there is no training log /nowhere/log"),
-        ("eval eval.yaml -p tasks.source=/nowhere", "unknown task source '/nowhere'"),
         ("eval eval.yaml -p metrics=[nonsense]", "unknown metric 'nonsense'"),
         ("grade gone.jsonl", "no file gone.jsonl"),
         ("grade preds.jsonl --workers 0", "--workers must be at least 1"),
@@ -151,30 +138,19 @@ def test_each_command_explains_itself_with_examples(command: str, run_here: Run,
         ("mcp repo -p tools=[vew]", "did you mean 'view'"),
         ("mcp repo -p polcy.kind=suspect", "did you mean 'policy'"),
         ("mcp repo -p policy.kind=teacher", "it would need an answer"),
-        ("mcp repo --model m --endpoint localhost:8000", "address"),
         ("play local:repo --sandbox local --unsafe --tools ,", "names no tool"),
-        ("play local:repo --sandbox local --unsafe --tools vew", "did you mean 'view'"),
         ("serve /nowhere", "there is no model folder /nowhere"),
         ("serve /nowhere --port http", "port: "),
-        ("serve /nowhere -p prot=1", "unknown key 'prot'; did you mean 'port'?"),
         ("serve /nowhere --backend sglang", "unknown backend 'sglang'; known: auto, vllm, transformers"),
-        ("serve repo --check --url localhost:8000", "address"),
         ("synth --projects casebook", "no folder for the task set: give --out DIR"),
         ("synth --out x --projects no-such-folder", "no project 'no-such-folder'"),
         ("synth --out x --projects casebook:none", "the casebook has no project 'none'"),
-        ("synth --out x -p per_projekt=3", "unknown key 'per_projekt'; did you mean 'per_project'?"),
-        ("synth --out x -p operators=[magic]", "unknown operator 'magic'"),
         ("synth repo --out x", "give --projects repo --out DIR"),
-        ("synth no-such.yaml --out x", "no config file no-such.yaml"),
         ("synth --out x --per-project 0", "per_project"),
-        ("tasks list no-such-folder", "unknown task source 'no-such-folder'"),
         ("tasks list casebook --tag split", "--tag 'split' is not of the form key=value"),
         ("tasks list casebook --limit 0", "--limit must be at least 1"),
-        ("tasks check casebook --workers 0", "--workers must be at least 1"),
-        ("tasks check casebook --tag split=nowhere", "casebook has no task with split=nowhere"),
         ("tasks export casebook --to swebench --out run --tag split=nowhere", "casebook has no task with split=nowhe"),
         ("tasks show casebook casebook/none", "has no task 'casebook/none'"),
-        ("train nowhere.yaml", "no config file nowhere.yaml"),
         ("train train/smollm2 -p method=gpro", "unknown method 'gpro'; did you mean 'grpo'? known: full, "),
     ],
 )
@@ -232,7 +208,6 @@ def test_a_package_that_is_not_installed_ends_the_command_before_anything_is_run
         "eval eval.yaml -p out=OUT",
         "synth --projects casebook:ledger --out OUT",
         "harvest toolz==1.2 --out OUT",
-        "tasks export casebook --to swebench --limit 1 --out OUT",
     ],
 )
 def test_an_output_folder_that_cannot_be_made_is_a_mistake(words: str, out: str, run_here: Run) -> None:
@@ -290,8 +265,6 @@ def test_a_model_is_not_asked_at_a_wrong_address(model: type[OpenAIConfig | Anth
 def test_addresses_stay_as_they_are_written() -> None:
     for address in ("http://127.0.0.1:8000/v1", "HTTPS://Example.org/", "http://[::1]:8000", "https://u:p@host/x?y=1"):
         assert OpenAIConfig(model="m", base_url=address).base_url == address
-    with pytest.raises(ConfigError, match="endpoint: this is not the address"):
-        validate(CommandConfig, {"argv": ["x"], "endpoint": "localhost"}, origin="test")
 
 
 def test_the_shell_completes_commands_and_options(run_here: Run):
@@ -304,17 +277,6 @@ def test_the_shell_completes_commands_and_options(run_here: Run):
     assert done.stdout.splitlines() == ["collect", "--unresolved", "grpo"], done.stderr
     for shell in ("zsh", "tcsh"):
         assert "gumshoe" in run_here("completion", shell).stdout
-
-
-def test_the_longer_an_arm_takes_the_fewer_lines_a_log_gets(monkeypatch: pytest.MonkeyPatch) -> None:
-    log = io.StringIO()
-    progress = ArmProgress("arm", log)
-    progress.begun(2, 0)
-    began = time.monotonic()
-    for second in range(4 * 3600):
-        monkeypatch.setattr(time, "monotonic", lambda second=second: began + second)
-        progress.tick()
-    assert 40 < len(log.getvalue().splitlines()) < 80
 
 
 class Terminal(io.StringIO):

@@ -133,10 +133,6 @@ def test_an_override_that_sets_nothing_is_refused(override: str, said: str):
             {"name": "x", "policy": {"kind": "model", "temprature": 1}},
             "unknown key 'policy.temprature'; did you mean 'temperature'?",
         ),
-        (
-            {"name": "x", "policy": {"kind": "model", "server": {"hots": 1}}},
-            "unknown key 'policy.server.hots'; did you mean 'host'?",
-        ),
         ({"name": "x", "runs": [{"hst": "a"}]}, "unknown key 'runs.0.hst'; did you mean 'host'?"),
         (
             {"name": "x", "policy": {"kind": "model", "zzz": 1}},
@@ -145,12 +141,10 @@ def test_an_override_that_sets_nothing_is_refused(override: str, said: str):
         ({"name": "x", "workers": "many"}, "workers: "),
         ({"name": "x", "server": {"port": 70000}}, "server.port: "),
         ({"name": "x", "server": 3}, "server: "),
-        ({"name": ["x"]}, "name: "),
         (
             {"name": "x", "policy": {"kind": "modl"}},
             "unknown policy.kind 'modl'; did you mean 'model'? known: script, model",
         ),
-        ({"name": "x", "policy": {"kind": "oracle"}}, "unknown policy.kind 'oracle'; known: script, model"),
         ({"name": "x", "policy": {"temperature": 1}}, "key 'policy.kind' is missing; known: script, model"),
         ({"name": "x", "speed": "fsat"}, "unknown speed 'fsat'; did you mean 'fast'? known: fast, slow"),
     ],

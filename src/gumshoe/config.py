@@ -64,7 +64,7 @@ def find_config(path: Path) -> Path:
     """The file that `path` names: the file itself, else the bundled config `collect/demo`, `collect/demo.yaml` or
     `configs/collect/demo.yaml`, which is found from any folder. A path that names neither is returned as it is.
     """
-    if path.exists() or path.is_absolute():
+    if (path.exists() and not path.is_dir()) or path.is_absolute():
         return path
     parts = path.parts[1:] if path.parts[:1] == ("configs",) else path.parts
     named = BUNDLED.joinpath(*parts)

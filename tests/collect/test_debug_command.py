@@ -124,19 +124,14 @@ def test_one_that_is_stopped_reports_what_it_has_found(repo: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--out", "my repo"], "whose files stay as they are: move it out"),
         (["--out", "my repo/run"], "whose files stay as they are: move it out"),
         (
             ["--environment", "0123456789abcdef", "-p", "sandbox.kind=bubblewrap"],
             "environment 0123456789abcdef is not on this machine: gumshoe harvest --rebuild",
         ),
-        (
-            ["--entrypoint", "python -m pytest -q nothing"],
-            "`python -m pytest -q nothing` runs no tests: correct --entrypoint",
-        ),
+        (["--entrypoint", "python -m pytest nothing"], "`python -m pytest nothing` runs no tests: correct"),
         (["--entrypoint", "pytset tests"], "correct --entrypoint\npytset: command not found"),
         (["--entrypoint", "pytest gone"], "file or directory not found: gone"),
-        (["--entrypoint", "python gone.py"], "can't open file"),
     ],
 )
 def test_what_cannot_be_debugged_is_refused(
@@ -168,33 +163,27 @@ def test_tests_that_pass_already_cost_no_model(repo: Path, tmp_path: Path, capsy
 
 
 @pytest.mark.parametrize(
-    ("path", "code", "place", "words", "found"),
+    ("path", "code", "said"),
     [
-        ("calc.py", "def add(a, b):\n    return (a + b\n", "calc.py:2: ", "SyntaxError: '(' was never closed", True),
-        ("test_calc.py", "def test_add(:\n    pass\n", "test_calc.py:1: ", "SyntaxError: ", False),
-        ("conftest.py", "import calc\n\n  x = 1\n", "conftest.py:3: ", "IndentationError: ", False),
-        ("test_calc.py", "from calc import sub\n", "test_calc.py:1: ", "ImportError: cannot import name 'sub'", False),
+        ("test_calc.py", "def test_add(:\n    pass\n", "test_calc.py:1: SyntaxError: "),
+        ("conftest.py", "import calc\n\n  x = 1\n", "conftest.py:3: IndentationError: "),
+        ("test_calc.py", "from calc import sub\n", "test_calc.py:1: ImportError: cannot import name 'sub'"),
     ],
 )
 def test_what_keeps_tests_from_being_run_is_named(
-    path: str,
-    code: str,
-    place: str,
-    words: str,
-    repo: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    *,
-    found: bool,
+    path: str, code: str, said: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (repo / path).write_text(code)
-    options = settings("policy.kind=investigator") if found else scripted(tmp_path, [])
-    assert main(["debug", str(repo), *options]) == (0 if found else 1)
-    shown = capsys.readouterr()
-    assert f"{place}{words}" in shown.err
-    if found:
-        assert shown.out.startswith(f"calc.py:2 in add\n{words}\n")
-        assert "contradicted" not in shown.out
+    assert main(["debug", str(repo), *scripted(tmp_path, [])]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_module_that_cannot_be_read_is_reported(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (repo / "calc.py").write_text("def add(a, b):\n    return (a + b\n")
+    assert main(["debug", str(repo), *settings("policy.kind=investigator")]) == 0
+    report = capsys.readouterr().out
+    assert report.startswith("calc.py:2 in add\nSyntaxError: '(' was never closed\n")
+    assert "contradicted" not in report
 
 
 @pytest.mark.parametrize(("place", "hint"), [("src/shop.py", "PYTHONPATH=src"), ("shop.txt", "[pytest,shop]")])
@@ -212,10 +201,10 @@ def test_a_time_limit_of_ours_is_not_taken_for_a_failure(
     repo: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (repo / "test_calc.py").write_text("import time\n\n\ndef test_slow():\n    time.sleep(60)\n")
-    assert main(["debug", str(repo), *options, "-p", "limits.command_timeout_s=2"]) == 2
+    assert main(["debug", str(repo), *options, "-p", "limits.command_timeout_s=6"]) == 2
     error = capsys.readouterr().err
-    assert "the tests are still running after 1 s; they are stopped after 2 s" in error
-    assert "2 s, the time limit for one command, while test_calc.py::test_slow was running: raise it" in error
+    assert "the tests are still running after 3 s; they are stopped after 6 s" in error
+    assert "6 s, the time limit for one command, while test_calc.py::test_slow was running: raise it" in error
 
 
 def test_the_set_of_an_environment_says_how_the_tests_run(repo: Path) -> None:

@@ -19,7 +19,6 @@ from transformers import (
     GenerationConfig,
     MixtralConfig,
     MixtralForCausalLM,
-    TrainerState,
     set_seed,
 )
 from trl.trainer.sft_config import SFTConfig
@@ -30,7 +29,7 @@ from gumshoe.errors import ConfigError
 from gumshoe.train.config import LoraSection, TrainConfig
 from gumshoe.train.episodes import GeneratedTurn, Request, play
 from gumshoe.train.rows.render import UNTRAINED
-from gumshoe.train.run import LossLog, TrainResult, lora_arguments
+from gumshoe.train.run import TrainResult, lora_arguments
 from gumshoe.train.sft import SeekerTrainer, indistinguishable_tokens, train_sft
 from support.train.counted_episodes import EPISODES, CountedEpisodes
 from support.train.tiny_model import make_config, tiny_model
@@ -63,18 +62,6 @@ def test_the_run_folder_holds_everything(trained: Trained) -> None:
     assert config.dataset in card
     assert config_hash(config) in card
     assert "| rows | 6 |" in card
-
-
-def test_the_time_left_is_told_once_a_step_after_the_first_is_measured(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log, state = LossLog(tmp_path / "log.jsonl"), TrainerState(max_steps=7)
-    for state.global_step in (5, 6, 7):
-        state.log_history.append({"loss": 1.0})
-        log.on_step_end(None, state, None)
-        log.on_log(None, state, None)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.endswith(" left") for line in lines] == [False, True, False]
 
 
 def test_the_model_loads_and_renders_as_it_was_trained(trained: Trained) -> None:

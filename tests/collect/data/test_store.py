@@ -94,20 +94,6 @@ def test_a_damaged_line_is_no_finished_episode(tmp_path: Path, config: Make, old
         assert folder.read("a").id == "a"
 
 
-def test_other_damage_is_refused_with_its_line(tmp_path: Path, config: Make) -> None:
-    with RunFolder(tmp_path / "run", config()) as folder:
-        folder.add_failure("a", "SandboxError", "it broke")
-    file = tmp_path / "run" / "failures.jsonl"
-    file.write_bytes(file.read_bytes() + b"[]\n")
-    with pytest.raises(DatasetError, match=f"{file} line 2 is not a JSON object"):
-        RunFolder(tmp_path / "run", config())
-    journal = tmp_path / "j.jsonl"
-    played(journal, "one").close()
-    journal.write_text(journal.read_text() + "[" * 100_000 + "\n")
-    with pytest.raises(DatasetError, match=f"{journal} line 4: Invalid JSON"):
-        Journal(journal, {"id": "x"})
-
-
 def test_another_config_is_refused_and_says_what_differs(tmp_path: Path, config: Make) -> None:
     RunFolder(tmp_path / "run", config()).close()
     RunFolder(tmp_path / "run", config(workers=7, budget={"tokens": 9}, attempts=1)).close()

@@ -147,9 +147,7 @@ def test_a_change_of_a_long_statement_is_shown_whole_where_a_person_reads() -> N
     do = f"replace return join({', '.join(f'value_{number}' for number in range(20))})"
     probe = WhatIfProbe(path="shop.py", line=3, do=do, effect="passes")
     finding = Finding(step=1, quote=f"{probe.describe()}: passes", claim="it passes", probe=probe)
-    hypothesis = Words(random.Random(0), form_belief([]), []).hypothesis("f", "return join(", None, goes_on=True)
-    assert "`return join(` (and so on)" in hypothesis
-    pack = ContextPack(findings=(finding,), hypothesis=hypothesis)
+    pack = ContextPack(findings=(finding,))
     assert do not in finding.quote
     assert do in pack_text(pack, handed_over=False)
 
