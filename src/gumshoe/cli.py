@@ -140,12 +140,13 @@ def _run(arguments: Sequence[str], name: str | None) -> int:
     try:
         return int(options.run(options))
     except ConfigError as error:
-        if not isinstance(getattr(options, "config", None), Path):
-            raise
         from gumshoe.commands.config import CONFIGS, commands_of
 
-        others = commands_of(options.config)
-        if options.command not in CONFIGS or options.command in others or len(others) != 1:
+        config = getattr(options, "config", None)
+        if options.command not in CONFIGS or not isinstance(config, Path):
+            raise
+        others = commands_of(config)
+        if options.command in others or len(others) != 1:
             raise
         raise ConfigError(f"{error} (it looks like a config of gumshoe {others.pop()})") from None
 
